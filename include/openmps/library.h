@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * library: Metal kernels, compiled; pipelines made of them; the encoder that dispatches them on a stream.
+ *
+ * Libraries and pipelines are reference counted and may be shared between threads. An encoder lives on the caller's stack and
+ * belongs to one thread.
+ */
+#ifndef OPENMPS_LIBRARY_H
+#define OPENMPS_LIBRARY_H
+
+#include "openmps/stream.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mps_library mps_library;
+typedef struct mps_pipeline mps_pipeline;
+
+/* The kernels that OpenMPS ships; borrowed. */
+MPS_API MPS_WARN_UNUSED mps_status mps_library_builtin(mps_device *device, mps_library **out_library);
+/* Compiles Metal source. COMPILE_ERROR: mps_error_message() holds the compiler's text with the source's own lines and columns. */
+MPS_API MPS_WARN_UNUSED mps_status mps_library_compile(mps_device *device, const char *source, const char *name, mps_library **out_library);
+MPS_API mps_library *mps_library_retain(mps_library *library);
+MPS_API void mps_library_release(mps_library *library); /* accepts NULL */
+MPS_API uint32_t mps_library_function_count(const mps_library *library);
+MPS_API const char *mps_library_function_name(const mps_library *library, uint32_t index);
+
+/* The pipeline of one kernel; cached by the library, borrowed, lives as long as the library. NOT_FOUND for an unknown name. */
+MPS_API MPS_WARN_UNUSED mps_status mps_library_pipeline(mps_library *library, const char *function, mps_pipeline **out_pipeline);
+
+typedef struct mps_pipeline_info {
+  const char *name;
+  uint32_t max_threads_per_threadgroup;
+  uint32_t thread_execution_width;
+  uint32_t static_threadgroup_bytes;
+  uint32_t buffer_count; /* one more than the highest [[buffer(n)]] */
+} mps_pipeline_info;
+MPS_API const mps_pipeline_info *mps_pipeline_get_info(const mps_pipeline *pipeline);
+
+/* ---- encoder ---- */
+#define MPS_ENCODER_MAX_BUFFERS 31
+#define MPS_ENCODER_MAX_BYTES 4096
+
+/* Treat as opaque; begin/dispatch/end is the life of one. Setting an argument that is out of range is remembered and returned by dispatch. */
+typedef struct mps_encoder {
+  mps_stream *stream;
+  const mps_pipeline *pipeline;
+  const char *label;
+  mps_status failure;
+  uint32_t bytes_used;
+  uint32_t buffer_mask;
+  uint32_t bytes_mask; /* which arguments are inline bytes */
+  uint32_t threadgroup_bytes[4];
+  double cost; /* nanoseconds, 0 = unknown */
+  struct {
+    uint64_t address; /* device address, or position in `bytes` */
+    uint64_t length;  /* bytes from there to the end of the allocation */
+    uint64_t allocation; /* buffer identifier, 0 for bytes */
+    uint32_t access;
+  } arguments[MPS_ENCODER_MAX_BUFFERS];
+  uint64_t bytes[MPS_ENCODER_MAX_BYTES / 8];
+} mps_encoder;
+
+typedef enum mps_access { MPS_ACCESS_READ = 1, MPS_ACCESS_WRITE = 2, MPS_ACCESS_READ_WRITE = 3 } mps_access;
+
+/* `label`: the operator's name, a string that lives for ever; shown in errors and profiles. */
+MPS_API void mps_encoder_begin(mps_encoder *encoder, mps_stream *stream, const char *label);
+MPS_API void mps_encoder_set_pipeline(mps_encoder *encoder, const mps_pipeline *pipeline);
+MPS_API void mps_encoder_set_buffer(mps_encoder *encoder, uint32_t index, mps_buffer *buffer, uint64_t offset, mps_access access);
+MPS_API void mps_encoder_set_bytes(mps_encoder *encoder, uint32_t index, const void *bytes, uint32_t length);
+/* Binds the stream's error record (kernels/error.h). */
+MPS_API void mps_encoder_set_error_buffer(mps_encoder *encoder, uint32_t index);
+MPS_API void mps_encoder_set_threadgroup_bytes(mps_encoder *encoder, uint32_t index, uint32_t length);
+/* Estimated time on one core, nanoseconds: decides how the step is split and when the executor is woken. */
+MPS_API void mps_encoder_set_cost(mps_encoder *encoder, double nanoseconds);
+/* Appends one dispatch of threads[0] x threads[1] x threads[2] threads (0 = nothing is appended). group NULL: the device's preference.
+ * Arguments stay set, so that several dispatches may follow each other. */
+MPS_API MPS_WARN_UNUSED mps_status mps_encoder_dispatch(mps_encoder *encoder, const uint64_t threads[3], const uint32_t group[3]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
