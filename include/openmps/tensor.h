@@ -105,6 +105,7 @@ typedef struct mps_buffer mps_buffer;
 enum {
   MPS_TENSOR_CONJUGATE = 1, /* the values are the complex conjugates of what the buffer holds */
   MPS_TENSOR_NEGATIVE = 2,  /* the values are the negatives of what the buffer holds */
+  MPS_TENSOR_WRAPPED_NUMBER = 4, /* a constant that is a Python number: it counts in type promotion by its category only */
 };
 
 /* sizes and strides count elements, offset counts bytes. Strides may be 0 (expanded) or negative. rank 0 is one element. */
