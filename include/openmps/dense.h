@@ -3,7 +3,8 @@
  * dense: the provider of dense maths (gemm, convolution, matrix factorisations), as on Apple a vendor's library.
  *
  * A provider works on addresses: a step calls it on the stream's executor thread when the operands are ready. It must not touch
- * OpenMPS objects, must not wait for the caller, and turns its own failures into PROVIDER_ERROR with a text.
+ * OpenMPS objects, must not wait for the caller, and turns its own failures into PROVIDER_ERROR with a text. What a device's provider
+ * does not take (or where there is none), OpenMPS's own kernels do.
  */
 #ifndef OPENMPS_DENSE_H
 #define OPENMPS_DENSE_H
@@ -14,53 +15,79 @@
 extern "C" {
 #endif
 
-/* An operand of a dense call: what an mps_tensor is, with its address taken. Strides count elements. */
-typedef struct mps_dense_operand {
+/* An operand of a gemm. Strides count elements; 0 broadcasts. */
+typedef struct mps_dense_matrix {
   void *data; /* address of element 0 */
-  mps_dtype dtype;
-  uint32_t rank;
-  int64_t sizes[MPS_MAX_RANK];
-  int64_t strides[MPS_MAX_RANK];
-} mps_dense_operand;
+  int64_t batch_stride, row_stride, column_stride;
+  bool conjugate; /* the values are the complex conjugates of what is stored; never set for out */
+} mps_dense_matrix;
 
-/* out = beta * bias + alpha * (a @ b) over rank 2 (m,k)(k,n) or rank 3 (batch first) operands of one dtype. beta 0 never reads bias,
- * whose data may then be NULL. bias is broadcast by strides 0. out may have any strides without overlap. */
+/* out = beta * bias + alpha * (a @ b) for each of `batch` (m,k) x (k,n) products, all operands of one dtype. k may be 0; batch, m
+ * and n are not. A bias whose data is NULL (beta is 0 then) is never read. bias may be out itself; out overlaps nothing else, nor itself.
+ * Integers wrap; f16 and bf16 accumulate in f32 or better and are rounded once. */
 typedef struct mps_dense_gemm {
-  mps_dense_operand a, b, bias, out;
+  mps_dtype dtype;
+  int64_t batch, m, n, k;
+  mps_dense_matrix a, b, bias, out;
   mps_scalar alpha, beta;
 } mps_dense_gemm;
 
 #define MPS_CONVOLUTION_MAX_DIMENSIONS 3
 
-/* 1 to 3 spatial dimensions; tensors are (N, C, spatial...), weights (out, in/groups, spatial...) or transposed as PyTorch's. */
+/* An operand of a convolution: (N, C, spatial...), of the call's dtype. Strides count elements. */
+typedef struct mps_dense_operand {
+  void *data; /* address of element 0; NULL: absent */
+  int64_t sizes[MPS_CONVOLUTION_MAX_DIMENSIONS + 2];
+  int64_t strides[MPS_CONVOLUTION_MAX_DIMENSIONS + 2];
+} mps_dense_operand;
+
+/* 1 to 3 spatial dimensions. weight is (out, in / groups, spatial...), transposed: (in, out / groups, spatial...). No operand is empty. */
 typedef struct mps_dense_convolution {
-  mps_dense_operand input, weight, bias, out; /* bias.data NULL: none */
+  mps_dtype dtype;
   uint32_t dimensions;
+  mps_dense_operand input, weight, bias, out; /* bias: sizes[0], strides[0] */
   int64_t stride[MPS_CONVOLUTION_MAX_DIMENSIONS], padding[MPS_CONVOLUTION_MAX_DIMENSIONS], dilation[MPS_CONVOLUTION_MAX_DIMENSIONS];
   int64_t output_padding[MPS_CONVOLUTION_MAX_DIMENSIONS];
   int64_t groups;
   bool transposed;
 } mps_dense_convolution;
 
-/* Gradients of a convolution; a gradient whose data is NULL is not wanted. */
+/* Gradients of a convolution. forward.out is grad_output; a gradient whose data is NULL is not wanted. Values are not conjugated: the
+ * caller hands conjugated copies for complex dtypes. */
 typedef struct mps_dense_convolution_backward {
-  mps_dense_convolution forward; /* its out is unused */
-  mps_dense_operand grad_output, grad_input, grad_weight, grad_bias;
+  mps_dense_convolution forward;
+  mps_dense_operand grad_input, grad_weight, grad_bias;
 } mps_dense_convolution_backward;
+
+typedef enum mps_dense_kind {
+  MPS_DENSE_GEMM,
+  MPS_DENSE_CONVOLUTION,
+  MPS_DENSE_CONVOLUTION_BACKWARD,
+} mps_dense_kind;
 
 typedef struct mps_dense_provider {
   const char *name;
+  /* Which calls the provider takes. Asked when a call is encoded, on the caller's thread. */
+  bool (*takes)(mps_dense_kind kind, mps_dtype dtype);
   mps_status (*gemm)(const mps_dense_gemm *call);
   mps_status (*convolution)(const mps_dense_convolution *call);
   mps_status (*convolution_backward)(const mps_dense_convolution_backward *call);
 } mps_dense_provider;
 
-/* The provider of a device; the struct must live as long as the device. NULL entries (or no provider) use OpenMPS's own kernels. */
+/* The provider of a device; the struct must live as long as the process. NULL takes it away: calls encoded from then on use OpenMPS's kernels. */
 MPS_API void mps_dense_set_provider(mps_device *device, const mps_dense_provider *provider);
-MPS_API const mps_dense_provider *mps_dense_get_provider(const mps_device *device); /* may be NULL */
+MPS_API const mps_dense_provider *mps_dense_get_provider(mps_device *device); /* may be NULL */
 
-/* Any other dense call (a factorisation): runs `function(parameters)` on the executor. `parameters` are copied (at most 4096 bytes);
- * `buffers` are those that it touches. */
+/* For providers, inside of a call only: runs function(context, i) for each i < count, on the device's workers and on the calling
+ * thread, and returns when all are done. Pieces are claimed one by one, so a busy processor slows nobody else. */
+MPS_API void mps_dense_parallel(uint32_t count, void (*function)(void *context, uint32_t index), void *context);
+/* Threads that mps_dense_parallel may use, the calling one included. */
+MPS_API uint32_t mps_dense_thread_count(void);
+
+#define MPS_DENSE_MAX_PARAMETER_BYTES 4096
+
+/* Any other dense call (a factorisation): runs `function(parameters)` on the executor. `parameters` are copied (at most
+ * MPS_DENSE_MAX_PARAMETER_BYTES); `buffers` are those that it touches. `label` lives for ever; `cost` is in nanoseconds on one core. */
 MPS_API MPS_WARN_UNUSED mps_status mps_dense_call(mps_stream *stream, const char *label, mps_status (*function)(const void *parameters),
                                                   const void *parameters, uint32_t parameter_bytes, mps_buffer *const *buffers,
                                                   uint32_t buffer_count, double cost);
