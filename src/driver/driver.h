@@ -134,6 +134,8 @@ typedef struct mps_driver_device_vtable {
   /* `length` bytes (a multiple of page_bytes), zero-filled or not; OUT_OF_MEMORY when the system refuses. */
   mps_status (*allocate)(mps_driver_device *device, uint64_t length, mps_driver_memory *out_memory);
   void (*free)(mps_driver_device *device, mps_driver_memory *memory);
+  /* optional: gives the pages of the range back to the system; what they hold becomes undefined. The memory stays allocated. */
+  void (*discard)(mps_driver_device *device, mps_driver_memory *memory, uint64_t offset, uint64_t length);
   /* Bytes that the driver holds now, its own included. */
   uint64_t (*allocated)(const mps_driver_device *device);
 
