@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * operand: small questions that every family asks of tensors, and the temporaries it makes.
+ */
+#include "ops/operand.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "openmps/ops.h"
+
+void mps_operand_range(const mps_tensor *tensor, uint64_t *begin, uint64_t *end) {
+  int64_t low = 0, high = 0;
+  *begin = *end = tensor->offset;
+  if (!tensor->buffer || mps_tensor_element_count(tensor) == 0) return;
+  for (uint32_t d = 0; d < tensor->rank; d++) {
+    int64_t reach = (tensor->sizes[d] - 1) * tensor->strides[d];
+    *(reach < 0 ? &low : &high) += reach;
+  }
+  int64_t bytes = (int64_t)mps_dtype_size(tensor->dtype);
+  *begin = tensor->offset + (uint64_t)(low * bytes);
+  *end = tensor->offset + (uint64_t)((high + 1) * bytes);
+}
+
+bool mps_operands_overlap(const mps_tensor *a, const mps_tensor *b) {
+  if (!a->buffer || a->buffer != b->buffer) return false;
+  uint64_t a_begin, a_end, b_begin, b_end;
+  mps_operand_range(a, &a_begin, &a_end);
+  mps_operand_range(b, &b_begin, &b_end);
+  return a_begin < b_end && b_begin < a_end;
+}
+
+bool mps_operands_same_shape(const mps_tensor *a, const mps_tensor *b) {
+  return a->rank == b->rank && memcmp(a->sizes, b->sizes, a->rank * sizeof a->sizes[0]) == 0;
+}
+
+bool mps_operands_equal(const mps_tensor *a, const mps_tensor *b) {
+  if (!a->buffer || a->buffer != b->buffer || a->offset != b->offset || a->dtype != b->dtype || a->flags != b->flags) return false;
+  if (!mps_operands_same_shape(a, b)) return false;
+  for (uint32_t d = 0; d < a->rank; d++)
+    if (a->sizes[d] > 1 && a->strides[d] != b->strides[d]) return false;
+  return true;
+}
+
+mps_status mps_operand_create(mps_stream *stream, mps_dtype dtype, uint32_t rank, const int64_t *sizes, mps_tensor *out_tensor) {
+  memset(out_tensor, 0, sizeof *out_tensor);
+  out_tensor->dtype = dtype;
+  mps_tensor_set_contiguous(out_tensor, rank, sizes);
+  uint64_t bytes = (uint64_t)mps_tensor_element_count(out_tensor) * mps_dtype_size(dtype);
+  return mps_buffer_create(mps_stream_device(stream), stream, bytes ? bytes : 1, &out_tensor->buffer);
+}
+
+mps_status mps_operand_copy(mps_stream *stream, const mps_tensor *source, mps_dtype dtype, mps_tensor *out_tensor) {
+  mps_status status = mps_operand_create(stream, dtype, source->rank, source->sizes, out_tensor);
+  if (status != MPS_STATUS_OK) return status;
+  status = mps_op_copy(stream, source, out_tensor);
+  if (status != MPS_STATUS_OK) {
+    mps_buffer_release(out_tensor->buffer);
+    out_tensor->buffer = NULL;
+  }
+  return status;
+}
+
+mps_status mps_operand_prepare(mps_stream *stream, const mps_tensor *tensor, mps_dtype dtype, bool contiguous, mps_tensor *out_tensor,
+                               mps_buffer **out_owned) {
+  *out_owned = NULL;
+  *out_tensor = *tensor;
+  if (tensor->buffer && tensor->dtype == dtype && !tensor->flags && (!contiguous || mps_tensor_is_contiguous(tensor))) return MPS_STATUS_OK;
+  mps_status status = mps_operand_copy(stream, tensor, dtype, out_tensor);
+  if (status == MPS_STATUS_OK) *out_owned = out_tensor->buffer;
+  return status;
+}
+
+mps_status mps_operand_pipeline(mps_stream *stream, const char *stem, const char *suffix, mps_pipeline **out_pipeline) {
+  mps_library *library;
+  mps_status status = mps_library_builtin(mps_stream_device(stream), &library);
+  if (status != MPS_STATUS_OK) return status;
+  if (!suffix) return mps_library_pipeline(library, stem, out_pipeline);
+  char name[96];
+  snprintf(name, sizeof name, "%s_%s", stem, suffix);
+  return mps_library_pipeline(library, name, out_pipeline);
+}
+
+const char *mps_operand_bytes_suffix(mps_dtype dtype) {
+  switch (mps_dtype_size(dtype)) {
+    case 1: return "u8";
+    case 2: return "u16";
+    case 4: return "u32";
+    case 8: return "u64";
+    default: return NULL;
+  }
+}
+
+mps_status mps_operand_dimension(int64_t dimension, uint32_t rank, uint32_t *out_dimension) {
+  int64_t range = rank ? rank : 1;
+  if (dimension < -range || dimension >= range)
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)",
+                         (long long)-range, (long long)(range - 1), (long long)dimension);
+  *out_dimension = (uint32_t)(dimension < 0 ? dimension + range : dimension);
+  return MPS_STATUS_OK;
+}
+
+mps_tensor mps_operand_at_least_1d(const mps_tensor *tensor) {
+  mps_tensor result = *tensor;
+  if (result.rank == 0) {
+    result.rank = 1;
+    result.sizes[0] = 1;
+    result.strides[0] = 1;
+  }
+  return result;
+}
