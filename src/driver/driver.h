@@ -120,10 +120,15 @@ struct mps_driver_function {
   uint32_t static_threadgroup_bytes;
   uint32_t buffer_count;
   uint32_t flags; /* MPS_FUNCTION_* */
+  uint32_t buffer_mask; /* bit n: [[buffer(n)]] is a parameter; 0 = not known */
   void (*entry)(const void *dispatch); /* host: the compiled entry (host/abi.h); elsewhere NULL */
   void *handle;                        /* the driver's own */
 };
-enum { MPS_FUNCTION_USES_BARRIER = 1, MPS_FUNCTION_USES_SIMDGROUP = 2 };
+enum {
+  MPS_FUNCTION_USES_BARRIER = 1,
+  MPS_FUNCTION_USES_SIMDGROUP = 2,
+  MPS_FUNCTION_64_BIT_GRID = 4, /* its position is 64 bits wide: a dimension of the grid may exceed 2^32 - 1 threads */
+};
 
 /* All entries are required unless marked optional (may be NULL). Entries may be called from any thread unless said otherwise;
  * none of them calls back into the runtime. Failing entries set the thread's error text and leave nothing behind. */

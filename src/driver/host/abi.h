@@ -35,6 +35,8 @@ typedef struct mps_host_function {
   unsigned int max_threads_per_threadgroup;
   unsigned int static_threadgroup_bytes;
   unsigned int flags; /* MPS_FUNCTION_* of driver.h */
+  unsigned int buffer_mask; /* bit n: [[buffer(n)]] is a parameter, and must be bound */
+  unsigned int reserved;
 } mps_host_function;
 
 typedef struct mps_host_library_table {
