@@ -44,7 +44,8 @@ C_TYPES = {
 }
 OUTPUT_TYPES = {"tensor", "tensor?", "tensors"}
 OPERATOR_KEYS = {"op", "family", "doc", "arguments", "outputs", "formula", "sources", "parameters", "tolerance", "serves", "glue", "note"}
-FUNCTOR_KEYS = {"functor", "doc", "sources", "result", "types", "parameters", "compute", "cost"}
+FUNCTOR_KEYS = {"functor", "doc", "sources", "result", "types", "parameters", "compute", "constants", "cost"}
+OPTIONAL = re.compile(r"(:\s*)([a-z]+\?)(?=\s*[,\]}\n])")
 NAME = re.compile(r"^[a-z_][a-z0-9_]*$")
 ATEN = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)?$")
 
@@ -147,6 +148,9 @@ class Functor:
         self.parameters = int(row.get("parameters", 0))
         self.rule = row.get("compute", "common")
         self.cost = float(row.get("cost", 0.25))
+        self.exact_constants = row.get("constants", "rounded") == "exact"
+        if row.get("constants", "rounded") not in ("rounded", "exact"):
+            self.fail("constants is `rounded` or `exact`")
         self.doc = " ".join(str(row.get("doc", "")).split())
         if not 0 <= len(self.sources) <= 4 or any(s != "T" and s not in COMPUTES for s in self.sources):
             self.fail("sources are up to four of T, %s" % COMPUTES)
@@ -174,7 +178,8 @@ def load(folder):
         if not file.endswith(".yaml"):
             continue
         with open(os.path.join(folder, file), encoding="utf-8") as stream:
-            rows = yaml.safe_load(stream) or []
+            # PyYAML takes the ? of `[x: tensor?]` for a key of a flow mapping.
+            rows = yaml.safe_load(OPTIONAL.sub(r'\1"\2"', stream.read())) or []
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise TableError("%s: must be one list of rows" % file)
         for row in rows:
@@ -260,8 +265,8 @@ def text_formulas(functors):
         mask = " | ".join("1u << MPS_COMPUTE_%s" % t.upper() for t in f.types)
         sources = ", ".join(code[s] for s in f.sources) or "0"
         lines.append("  {.name = \"%s\", .source_count = %d, .sources = {%s}, .result = MPS_RESULT_%s, .rule = MPS_RULE_%s, .types = %s,\n"
-                     "   .parameter_count = %d, .cost = %rf}," % (
-                         f.name, len(f.sources), sources, result[f.result], f.rule.upper(), mask, f.parameters, f.cost))
+                     "   .parameter_count = %d, .exact_constants = %d, .cost = %rf}," % (
+                         f.name, len(f.sources), sources, result[f.result], f.rule.upper(), mask, f.parameters, f.exact_constants, f.cost))
     lines.append("};")
     return "\n".join(lines) + "\n"
 
