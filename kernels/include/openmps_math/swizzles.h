@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Macros that list the swizzles of vectors of 2, 3 and 4 elements, in xyzw and rgba letters, as properties.
+// Included by metal_vector alone. Each S* macro gives one swizzle; each L* macro completes a list.
+#pragma once
+
+#define OPENMPS_S1(a, ra, A)                                                    \
+  METAL_FUNC constexpr T get_##a() const { return data[A]; }                    \
+  METAL_FUNC constexpr void put_##a(T s) { data[A] = s; }                       \
+  __declspec(property(get = get_##a, put = put_##a)) T a;                       \
+  __declspec(property(get = get_##a, put = put_##a)) T ra;
+#define OPENMPS_S2(a, ra, A, b, rb, B)                                          \
+  METAL_FUNC constexpr vec<T, 2> get_##a##b() const { return pick<A, B>(); }    \
+  METAL_FUNC constexpr void put_##a##b(vec<T, 2> v) { place<A, B>(v); }         \
+  __declspec(property(get = get_##a##b, put = put_##a##b)) vec<T, 2> a##b;      \
+  __declspec(property(get = get_##a##b, put = put_##a##b)) vec<T, 2> ra##rb;
+#define OPENMPS_S3(a, ra, A, b, rb, B, c, rc, C)                                \
+  METAL_FUNC constexpr vec<T, 3> get_##a##b##c() const { return pick<A, B, C>(); } \
+  METAL_FUNC constexpr void put_##a##b##c(vec<T, 3> v) { place<A, B, C>(v); }   \
+  __declspec(property(get = get_##a##b##c, put = put_##a##b##c)) vec<T, 3> a##b##c; \
+  __declspec(property(get = get_##a##b##c, put = put_##a##b##c)) vec<T, 3> ra##rb##rc;
+#define OPENMPS_S4(a, ra, A, b, rb, B, c, rc, C, d, rd, D)                      \
+  METAL_FUNC constexpr vec<T, 4> get_##a##b##c##d() const { return pick<A, B, C, D>(); } \
+  METAL_FUNC constexpr void put_##a##b##c##d(vec<T, 4> v) { place<A, B, C, D>(v); } \
+  __declspec(property(get = get_##a##b##c##d, put = put_##a##b##c##d)) vec<T, 4> a##b##c##d; \
+  __declspec(property(get = get_##a##b##c##d, put = put_##a##b##c##d)) vec<T, 4> ra##rb##rc##rd;
+
+// Of two components.
+#define OPENMPS_L2_1() OPENMPS_S1(x, r, 0) OPENMPS_S1(y, g, 1)
+#define OPENMPS_L2_2(...) OPENMPS_S2(__VA_ARGS__, x, r, 0) OPENMPS_S2(__VA_ARGS__, y, g, 1)
+#define OPENMPS_L2_3(...) OPENMPS_S3(__VA_ARGS__, x, r, 0) OPENMPS_S3(__VA_ARGS__, y, g, 1)
+#define OPENMPS_L2_4(...) OPENMPS_S4(__VA_ARGS__, x, r, 0) OPENMPS_S4(__VA_ARGS__, y, g, 1)
+#define OPENMPS_L2_23(...) OPENMPS_L2_3(__VA_ARGS__, x, r, 0) OPENMPS_L2_3(__VA_ARGS__, y, g, 1)
+#define OPENMPS_L2_24(...) OPENMPS_L2_4(__VA_ARGS__, x, r, 0) OPENMPS_L2_4(__VA_ARGS__, y, g, 1)
+#define OPENMPS_L2_34(...) OPENMPS_L2_24(__VA_ARGS__, x, r, 0) OPENMPS_L2_24(__VA_ARGS__, y, g, 1)
+#define OPENMPS_SWIZZLES_OF_2 OPENMPS_L2_1() \
+  OPENMPS_L2_2(x, r, 0) OPENMPS_L2_2(y, g, 1) \
+  OPENMPS_L2_23(x, r, 0) OPENMPS_L2_23(y, g, 1) \
+  OPENMPS_L2_34(x, r, 0) OPENMPS_L2_34(y, g, 1)
+
+// Of three.
+#define OPENMPS_L3_1() OPENMPS_S1(x, r, 0) OPENMPS_S1(y, g, 1) OPENMPS_S1(z, b, 2)
+#define OPENMPS_L3_2(...) OPENMPS_S2(__VA_ARGS__, x, r, 0) OPENMPS_S2(__VA_ARGS__, y, g, 1) OPENMPS_S2(__VA_ARGS__, z, b, 2)
+#define OPENMPS_L3_3(...) OPENMPS_S3(__VA_ARGS__, x, r, 0) OPENMPS_S3(__VA_ARGS__, y, g, 1) OPENMPS_S3(__VA_ARGS__, z, b, 2)
+#define OPENMPS_L3_4(...) OPENMPS_S4(__VA_ARGS__, x, r, 0) OPENMPS_S4(__VA_ARGS__, y, g, 1) OPENMPS_S4(__VA_ARGS__, z, b, 2)
+#define OPENMPS_L3_23(...) OPENMPS_L3_3(__VA_ARGS__, x, r, 0) OPENMPS_L3_3(__VA_ARGS__, y, g, 1) OPENMPS_L3_3(__VA_ARGS__, z, b, 2)
+#define OPENMPS_L3_24(...) OPENMPS_L3_4(__VA_ARGS__, x, r, 0) OPENMPS_L3_4(__VA_ARGS__, y, g, 1) OPENMPS_L3_4(__VA_ARGS__, z, b, 2)
+#define OPENMPS_L3_34(...) OPENMPS_L3_24(__VA_ARGS__, x, r, 0) OPENMPS_L3_24(__VA_ARGS__, y, g, 1) OPENMPS_L3_24(__VA_ARGS__, z, b, 2)
+#define OPENMPS_SWIZZLES_OF_3 OPENMPS_L3_1() \
+  OPENMPS_L3_2(x, r, 0) OPENMPS_L3_2(y, g, 1) OPENMPS_L3_2(z, b, 2) \
+  OPENMPS_L3_23(x, r, 0) OPENMPS_L3_23(y, g, 1) OPENMPS_L3_23(z, b, 2) \
+  OPENMPS_L3_34(x, r, 0) OPENMPS_L3_34(y, g, 1) OPENMPS_L3_34(z, b, 2)
+
+// Of four.
+#define OPENMPS_L4_1() OPENMPS_S1(x, r, 0) OPENMPS_S1(y, g, 1) OPENMPS_S1(z, b, 2) OPENMPS_S1(w, a, 3)
+#define OPENMPS_L4_2(...) OPENMPS_S2(__VA_ARGS__, x, r, 0) OPENMPS_S2(__VA_ARGS__, y, g, 1) \
+  OPENMPS_S2(__VA_ARGS__, z, b, 2) OPENMPS_S2(__VA_ARGS__, w, a, 3)
+#define OPENMPS_L4_3(...) OPENMPS_S3(__VA_ARGS__, x, r, 0) OPENMPS_S3(__VA_ARGS__, y, g, 1) \
+  OPENMPS_S3(__VA_ARGS__, z, b, 2) OPENMPS_S3(__VA_ARGS__, w, a, 3)
+#define OPENMPS_L4_4(...) OPENMPS_S4(__VA_ARGS__, x, r, 0) OPENMPS_S4(__VA_ARGS__, y, g, 1) \
+  OPENMPS_S4(__VA_ARGS__, z, b, 2) OPENMPS_S4(__VA_ARGS__, w, a, 3)
+#define OPENMPS_L4_23(...) OPENMPS_L4_3(__VA_ARGS__, x, r, 0) OPENMPS_L4_3(__VA_ARGS__, y, g, 1) \
+  OPENMPS_L4_3(__VA_ARGS__, z, b, 2) OPENMPS_L4_3(__VA_ARGS__, w, a, 3)
+#define OPENMPS_L4_24(...) OPENMPS_L4_4(__VA_ARGS__, x, r, 0) OPENMPS_L4_4(__VA_ARGS__, y, g, 1) \
+  OPENMPS_L4_4(__VA_ARGS__, z, b, 2) OPENMPS_L4_4(__VA_ARGS__, w, a, 3)
+#define OPENMPS_L4_34(...) OPENMPS_L4_24(__VA_ARGS__, x, r, 0) OPENMPS_L4_24(__VA_ARGS__, y, g, 1) \
+  OPENMPS_L4_24(__VA_ARGS__, z, b, 2) OPENMPS_L4_24(__VA_ARGS__, w, a, 3)
+#define OPENMPS_SWIZZLES_OF_4 OPENMPS_L4_1() \
+  OPENMPS_L4_2(x, r, 0) OPENMPS_L4_2(y, g, 1) OPENMPS_L4_2(z, b, 2) OPENMPS_L4_2(w, a, 3) \
+  OPENMPS_L4_23(x, r, 0) OPENMPS_L4_23(y, g, 1) OPENMPS_L4_23(z, b, 2) OPENMPS_L4_23(w, a, 3) \
+  OPENMPS_L4_34(x, r, 0) OPENMPS_L4_34(y, g, 1) OPENMPS_L4_34(z, b, 2) OPENMPS_L4_34(w, a, 3)
