@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * compiler: clang's command lines, and what is read from its output.
+ *
+ * A kernel with private arrays that stay in memory must not be vectorised over threads (host_launch.h). Only the optimiser knows which
+ * ones stay, so clang prints each function as the vectoriser sees it; entries with an alloca make the file compile once more, with those
+ * entries serial. The vectoriser would otherwise let iterations share the array: wrong results without a word.
+ */
+#include "shader/compiler.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/log.h"
+#include "base/os/os.h"
+#include "base/status.h"
+#include "shader/process.h"
+
+#define COMPILE_TIMEOUT_MS 600000u
+#define MAX_ARGUMENTS 96
+
+typedef struct command {
+  const char *arguments[MAX_ARGUMENTS];
+  uint32_t count;
+} command;
+
+static void add(command *c, const char *argument) {
+  if (c->count + 1 < MAX_ARGUMENTS) c->arguments[c->count++] = argument;
+  c->arguments[c->count] = NULL;
+}
+
+static void add_all(command *c, const char *const *arguments) {
+  for (; *arguments; arguments++) add(c, *arguments);
+}
+
+static void add_compiler(command *c, const mps_compiler *compiler) {
+  add(c, compiler->clang);
+  if (compiler->zig) add(c, "clang");
+}
+
+static const char *target_of(const mps_compile_options *options) {
+  if (options->target) return options->target;
+#if defined(__aarch64__)
+  return "aarch64-linux-gnu";
+#else
+  return "x86_64-linux-gnu";
+#endif
+}
+
+static bool is_target(const mps_compile_options *options, const char *prefix) {
+  return strncmp(target_of(options), prefix, strlen(prefix)) == 0;
+}
+
+/* Texts that a command borrows. */
+typedef struct texts {
+  char target[64], level[64], standard[32], object_text[1100], list[1100];
+} texts;
+
+/* What preprocessing and compiling have in common. */
+static void add_language(command *c, const mps_compile_options *options, texts *t) {
+  snprintf(t->target, sizeof t->target, "--target=%s", target_of(options));
+  snprintf(t->level, sizeof t->level, "-march=%s", options->level ? options->level : "");
+  snprintf(t->standard, sizeof t->standard, "-std=%s", options->standard ? options->standard : "c++17");
+  add(c, t->target);
+  if (options->level) add(c, t->level);
+  add(c, "-x");
+  add(c, "c++");
+  add(c, t->standard);
+  static const char *const flags[] = {"-nostdinc", "-fsigned-char", "-fdeclspec", "-fno-exceptions", "-fno-rtti",
+                                      "-fno-caret-diagnostics", "-fno-color-diagnostics", "-ferror-limit=20", NULL};
+  add_all(c, flags);
+  if (is_target(options, "nvptx")) {
+    static const char *const ptx[] = {"-nogpulib", "-Xclang", "-target-feature", "-Xclang", "+ptx80", NULL};
+    add_all(c, ptx);
+  }
+}
+
+static mps_status run(const command *c, const mps_compile_options *options, char **out_text, int *out_code) {
+  if (mps_log_enabled(MPS_LOG_SHADER, MPS_LOG_DEBUG)) {
+    char line[4096];
+    size_t used = 0;
+    for (uint32_t i = 0; i < c->count && used < sizeof line; i++)
+      used += (size_t)snprintf(line + used, sizeof line - used, "%s ", c->arguments[i]);
+    mps_log_write(MPS_LOG_SHADER, MPS_LOG_DEBUG, "%s", line);
+  }
+  return mps_process_run(c->arguments, options->timeout_ms ? options->timeout_ms : COMPILE_TIMEOUT_MS, out_text, out_code);
+}
+
+/* Sets COMPILE_ERROR with the messages in `text`. */
+static mps_status fail(const char *text, const mps_reading *reading, const char *file, const char *source) {
+  char *mapped = mps_diagnostics_map(text, reading, file, source);
+  mps_status status = mps_error_set_text(MPS_STATUS_COMPILE_ERROR, mapped && mapped[0] ? mapped : text);
+  free(mapped);
+  return status;
+}
+
+/* Writes the preprocessed text to `output`. */
+static mps_status preprocess(const mps_compiler *compiler, const char *source, const mps_compile_options *options, const char *output) {
+  command c = {0};
+  texts t;
+  add_compiler(&c, compiler);
+  add_language(&c, options, &t);
+  add(&c, "-E");
+  add(&c, "-DOPENMPS_KEEP_QUALIFIERS=1");
+  add(&c, "-isystem");
+  add(&c, compiler->include);
+  for (const char *const *folder = options->includes; folder && *folder; folder++) {
+    add(&c, "-I");
+    add(&c, *folder);
+  }
+  if (options->implicit_metal) {
+    add(&c, "-include");
+    add(&c, "metal_stdlib");
+  }
+  if (options->dependency_file) {
+    const char *const dependency[] = {"-MD", "-MF", options->dependency_file, "-MT", options->dependency_target, NULL};
+    add_all(&c, dependency);
+  }
+  if (options->quiet) add(&c, "-w");
+  add(&c, "-o");
+  add(&c, output);
+  add(&c, source);
+  char *text;
+  int code;
+  MPS_TRY(run(&c, options, &text, &code));
+  mps_status status = MPS_STATUS_OK;
+  if (code != 0) status = fail(text, NULL, options->display_name ? options->display_name : source, NULL);
+  free(text);
+  return status;
+}
+
+static void add_code_generation(command *c, const mps_compile_options *options) {
+  static const char *const flags[] = {"-O3", "-ffp-contract=off", "-fno-math-errno", "-fPIC", "-fvisibility=hidden", "-fno-ident",
+                                      "-fno-asynchronous-unwind-tables", "-mllvm", "-inline-threshold=1000", NULL};
+  add_all(c, flags);
+  if (is_target(options, "x86_64")) {
+    add(c, "-Xclang");
+    add(c, "-ffloat16-excess-precision=none");
+    if (options->level && strcmp(options->level, "x86-64-v4") == 0) add(c, "-mprefer-vector-width=512");
+  }
+  if (options->fast_math) add(c, "-ffast-math");
+  static const char *const warnings[] = {"-Wall", "-Wno-unused", "-Wno-unknown-attributes", "-Wno-unknown-pragmas", "-Wno-pass-failed",
+                                         "-Wno-duplicate-decl-specifier", "-Wno-nan-infinity-disabled", NULL};
+  if (options->quiet) add(c, "-w");
+  else add_all(c, warnings);
+}
+
+/* Compiles `input`, rewritten source, to `object`. `serial`: entry numbers with commas. *out_text is what clang said, the dump included. */
+static mps_status generate(const mps_compiler *compiler, const char *input, const char *object, const char *serial, bool dump,
+                           const mps_compile_options *options, char **out_text, int *out_code) {
+  command c = {0};
+  texts t;
+  add_compiler(&c, compiler);
+  add_language(&c, options, &t);
+  add_code_generation(&c, options);
+  if (options->mode == MPS_READER_HOST) {
+    snprintf(t.list, sizeof t.list, "-DMPS_HOST_SERIAL=%s", serial);
+    add(&c, t.list);
+    add(&c, "-isystem");
+    add(&c, compiler->include_core[0] ? compiler->include_core : compiler->include);
+    add(&c, "-include");
+    add(&c, "shader/host_launch.h");
+  }
+  if (dump) {
+    add(&c, "-mllvm");
+    add(&c, "-print-before=loop-vectorize");
+  }
+  add(&c, is_target(options, "nvptx") ? "-S" : "-c");
+  add(&c, "-o");
+  add(&c, object);
+  add(&c, input);
+  return run(&c, options, out_text, out_code);
+}
+
+/* Writes the numbers of entries that hold an alloca to `out`, each with a comma; cuts the dump off `text`. False if they do not fit. */
+static bool find_private_memory(char *text, char *out, size_t capacity) {
+  static const char mark[] = "; *** IR Dump Before";
+  size_t used = 0;
+  bool fits = true;
+  out[0] = 0;
+  char *dump = strstr(text, mark);
+  for (char *p = dump; p && (p = strstr(p, "\ndefine ")) != NULL;) {
+    char *line_end = strchr(p + 1, '\n'), *body_end = strstr(p, "\n}");
+    char *alloca_at = body_end ? strstr(p, " = alloca ") : NULL;
+    char *entry = strstr(p, "mps_entry_");
+    if (alloca_at && alloca_at < body_end && entry && line_end && entry < line_end) {
+      int length = snprintf(out + used, capacity - used, "%d,", atoi(entry + 10));
+      if (length < 0 || (size_t)length >= capacity - used) {
+        fits = false;
+        break;
+      }
+      used += (size_t)length;
+    }
+    p = body_end ? body_end : p + 1;
+  }
+  if (dump) *dump = 0;
+  return fits;
+}
+
+/* The second half of compiling: what the reader wrote lies in `input`. */
+static mps_status generate_checked(const mps_compiler *compiler, const char *input, const char *object, const mps_compile_options *options,
+                                   const mps_reading *reading, const char *file, char **out_warnings) {
+  char serial[1024] = "";
+  char *text;
+  int code;
+  bool dump = options->mode == MPS_READER_HOST && reading->kernel_count > 0;
+  MPS_TRY(generate(compiler, input, object, "", dump, options, &text, &code));
+  if (code == 0 && dump) {
+    if (!find_private_memory(text, serial, sizeof serial)) {
+      free(text);
+      return mps_error_set(MPS_STATUS_COMPILE_ERROR, "%s: error: too many kernels with private arrays in one file: split it", file);
+    }
+    if (serial[0]) {
+      MPS_LOG(SHADER, DEBUG, "%s: entries with private memory run thread by thread: %s", file, serial);
+      free(text);
+      MPS_TRY(generate(compiler, input, object, serial, false, options, &text, &code));
+    }
+  }
+  mps_status status = MPS_STATUS_OK;
+  if (code != 0) status = fail(text, reading, file, NULL);
+  else if (out_warnings) *out_warnings = mps_diagnostics_map(text, reading, file, NULL);
+  free(text);
+  return status;
+}
+
+mps_status mps_compiler_compile(const mps_compiler *compiler, const char *source, const char *object, const mps_compile_options *options,
+                                mps_reading *out_reading, char **out_text, char **out_warnings) {
+  *out_reading = (mps_reading){0};
+  *out_text = NULL;
+  if (out_warnings) *out_warnings = NULL;
+  char preprocessed[1100], rewritten[1100];
+  int a = snprintf(preprocessed, sizeof preprocessed, "%s.ii", object), b = snprintf(rewritten, sizeof rewritten, "%s.cpp", object);
+  if (a < 0 || b < 0 || (size_t)b >= sizeof rewritten) return mps_error_set(MPS_STATUS_SYSTEM_ERROR, "path too long: %s", object);
+  MPS_TRY(preprocess(compiler, source, options, preprocessed));
+  size_t length;
+  MPS_TRY(mps_file_read(preprocessed, out_text, &length));
+  bool ptx = is_target(options, "nvptx");
+  mps_reader_options reader_options = {.mode = options->mode, .threadgroup_storage = ptx ? "static" : NULL};
+  mps_status status = mps_reader_read(*out_text, length, &reader_options, out_reading);
+  if (status == MPS_STATUS_OK) status = mps_file_write(rewritten, out_reading->output, out_reading->length);
+  if (status == MPS_STATUS_OK)
+    status = generate_checked(compiler, rewritten, object, options, out_reading, options->display_name ? options->display_name : source,
+                              out_warnings);
+  if (status != MPS_STATUS_OK) {
+    mps_reading_free(out_reading);
+    free(*out_text);
+    *out_text = NULL;
+  }
+  return status;
+}
+
+/* ---- linking ---- */
+static const char table_format[] =
+  "#include \"driver/host/abi.h\"\n"
+  "%s"
+  "__attribute__((visibility(\"default\"))) const mps_host_library_table mps_host_library = {MPS_HOST_ABI_VERSION, %u, %s};\n";
+
+/* The object that exports the table of functions. */
+static mps_status compile_table(const mps_compiler *compiler, uint32_t function_count, const mps_compile_options *options, const char *output,
+                                char *table_object, size_t capacity) {
+  char source[1100], text[640];
+  int a = snprintf(source, sizeof source, "%s.table.c", output), b = snprintf(table_object, capacity, "%s.table.o", output);
+  if (a < 0 || b < 0 || (size_t)b >= capacity) return mps_error_set(MPS_STATUS_SYSTEM_ERROR, "path too long: %s", output);
+  const char *declared = "extern const mps_host_function *const __start_mps_functions[] __attribute__((visibility(\"hidden\")));\n";
+  int length = snprintf(text, sizeof text, table_format, function_count ? declared : "", function_count,
+                        function_count ? "__start_mps_functions" : "0");
+  MPS_TRY(mps_file_write(source, text, (size_t)length));
+  command c = {0};
+  add_compiler(&c, compiler);
+  char target[64];
+  snprintf(target, sizeof target, "--target=%s", target_of(options));
+  const char *const arguments[] = {target, "-x", "c", "-O1", "-fPIC", "-nostdinc", "-fvisibility=hidden", "-fno-ident", "-I",
+                                   compiler->include_core[0] ? compiler->include_core : compiler->include, "-c", "-o", table_object, source,
+                                   NULL};
+  add_all(&c, arguments);
+  char *said;
+  int code;
+  MPS_TRY(run(&c, options, &said, &code));
+  mps_status status = code == 0 ? MPS_STATUS_OK : fail(said, NULL, source, NULL);
+  free(said);
+  return status;
+}
+
+/* The C library's block functions, which clang calls by itself, and the loader's part of thread-local memory. */
+static bool may_be_undefined(const char *name, size_t length) {
+  static const char *const names[] = {"memcpy", "memmove", "memset", "memcmp", "__tls_get_addr"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0) return true;
+  return false;
+}
+
+/* The linker warns of each undefined symbol; the first one that is not allowed is the error. */
+static mps_status check_undefined(const char *text, const char *output) {
+  static const char mark[] = "undefined symbol: ";
+  for (const char *p = text; (p = strstr(p, mark)) != NULL;) {
+    p += sizeof mark - 1;
+    size_t length = strcspn(p, "\n");
+    if (may_be_undefined(p, length)) continue;
+    const char *by = strstr(p, ">>> referenced by ");
+    const char *where = by ? by + 18 : "";
+    return mps_error_set(MPS_STATUS_COMPILE_ERROR, "%s: error: a kernel calls '%.*s', which kernels do not have (%.*s)", output, (int)length,
+                         p, (int)strcspn(where, "\n"), where);
+  }
+  return MPS_STATUS_OK;
+}
+
+mps_status mps_compiler_link(const mps_compiler *compiler, const char *const *objects, uint32_t object_count, uint32_t function_count,
+                             const mps_compile_options *options, const char *output) {
+  char table_object[1100], response[1100], response_argument[1104];
+  MPS_TRY(compile_table(compiler, function_count, options, output, table_object, sizeof table_object));
+  snprintf(response, sizeof response, "%s.objects", output);
+  snprintf(response_argument, sizeof response_argument, "@%s", response);
+  FILE *list = fopen(response, "w");
+  if (!list) return mps_error_set(MPS_STATUS_SYSTEM_ERROR, "%s cannot be written", response);
+  for (uint32_t i = 0; i < object_count; i++) fprintf(list, "\"%s\"\n", objects[i]);
+  if (fclose(list) != 0) return mps_error_set(MPS_STATUS_SYSTEM_ERROR, "%s cannot be written", response);
+  command c = {0};
+  static const char *const linker[] = {"-shared", "-z", "defs", "--warn-unresolved-symbols", "--hash-style=gnu", "-z", "now", "-z", "relro",
+                                       "--strip-debug", NULL};
+  add(&c, compiler->clang);
+  if (compiler->zig) {
+    add(&c, "ld.lld");
+    add_all(&c, linker);
+  } else {
+    static const char *const driver[] = {"-shared", "-nostdlib", "-fuse-ld=lld",
+                                         "-Wl,-z,defs,--warn-unresolved-symbols,--hash-style=gnu,-z,now,-z,relro,--strip-debug", NULL};
+    add_all(&c, driver);
+  }
+  const char *const rest[] = {"-o", output, table_object, response_argument, NULL};
+  add_all(&c, rest);
+  char *text;
+  int code;
+  MPS_TRY(run(&c, options, &text, &code));
+  mps_status status = MPS_STATUS_OK;
+  if (code != 0) status = mps_error_set_text(MPS_STATUS_COMPILE_ERROR, text);
+  else status = check_undefined(text, output);
+  if (status != MPS_STATUS_OK) remove(output);
+  free(text);
+  return status;
+}
+
+mps_status mps_compiler_set(mps_compiler *compiler, const char *clang, const char *include, const char *include_core) {
+  *compiler = (mps_compiler){0};
+  int a = snprintf(compiler->clang, sizeof compiler->clang, "%s", clang);
+  int b = snprintf(compiler->include, sizeof compiler->include, "%s", include);
+  int c = snprintf(compiler->include_core, sizeof compiler->include_core, "%s", include_core ? include_core : "");
+  if ((size_t)a >= sizeof compiler->clang || (size_t)b >= sizeof compiler->include || (size_t)c >= sizeof compiler->include_core)
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "path too long: %s", clang);
+  const char *base = strrchr(clang, '/');
+  compiler->zig = strncmp(base ? base + 1 : clang, "zig", 3) == 0;
+  return MPS_STATUS_OK;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * reader_internal: what the reader's files share. Errors are sticky: the first one stays in reader.status and ends the work.
+ */
+#ifndef OPENMPS_SHADER_READER_INTERNAL_H
+#define OPENMPS_SHADER_READER_INTERNAL_H
+
+#include "base/array.h"
+#include "base/hash.h"
+#include "shader/reader.h"
+
+/* Texts around and instead of one token; NULL = none, as it was. */
+typedef struct mps_token_edit {
+  const char *before, *text, *after;
+} mps_token_edit;
+
+/* What a parameter of a kernel is. Names are those of the role templates in host_launch.h. */
+typedef struct kernel_parameter {
+  const char *role;  /* "buffer", "grid_position", ...; NULL: buffer or threadgroup memory without an index */
+  const char *index; /* text of the index; NULL: none written */
+  uint32_t first_token;
+  bool pointer, constant, threadgroup;
+} kernel_parameter;
+
+typedef MPS_ARRAY(kernel_parameter) parameter_list;
+
+/* A kernel template waiting for instantiations. */
+typedef struct kernel_template {
+  uint32_t name_token;
+  uint32_t declaration; /* index in reader.declarations */
+  const char *max_threads;
+  parameter_list parameters;
+} kernel_template;
+
+/* A declaration at namespace scope: [begin, end), `body` is its brace or 0. */
+typedef struct declaration {
+  uint32_t begin, head, body, end;
+  uint32_t name;         /* token, 0 = none */
+  uint32_t parameters;   /* the function's '(' or 0 */
+  bool function, is_kernel, is_template, instantiation, specialization;
+} declaration;
+
+enum { REACH_BARRIER = 1, REACH_SIMDGROUP = 2, REACH_THREADGROUP = 4 };
+
+/* What a name may stand for, over all declarations of that name. */
+typedef struct name_node {
+  uint32_t flags; /* REACH_* */
+  MPS_ARRAY(uint32_t) declarations;
+} name_node;
+
+typedef struct reader {
+  mps_token_list list;
+  const mps_reader_options *options;
+  mps_token_edit *edits;
+  uint32_t *partner; /* of brackets; the token itself for others */
+  mps_status status;
+  MPS_ARRAY(char *) texts; /* everything that text() made */
+  MPS_ARRAY(declaration) declarations;
+  MPS_ARRAY(kernel_template) templates;
+  MPS_ARRAY(mps_reader_kernel) kernels;
+  MPS_ARRAY(mps_reader_constant) constants;
+  MPS_ARRAY(name_node) nodes;
+  mps_map names; /* name -> index in nodes + 1 */
+} reader;
+
+/* ---- reader.c ---- */
+/* A formatted text that lives as long as the reader; "" when out of memory. */
+const char *mps_reader_text(reader *r, const char *format, ...) MPS_PRINTF(2, 3);
+/* Remembers the first error, at a token. */
+void mps_reader_fail(reader *r, uint32_t token, const char *format, ...) MPS_PRINTF(3, 4);
+/* The rewritten text of tokens [begin, end), on one line. */
+const char *mps_reader_render(reader *r, uint32_t begin, uint32_t end);
+void mps_reader_blank(reader *r, uint32_t begin, uint32_t end);
+/* Adds to what stands behind a token. */
+void mps_reader_append(reader *r, uint32_t token, const char *text);
+/* The '>' that closes the '<' at `open`, or `open` when there is none before `end`. */
+uint32_t mps_reader_close_angle(const reader *r, uint32_t open, uint32_t end);
+
+static inline bool token_is(const reader *r, uint32_t index, const char *word) { return mps_token_is(&r->list, index, word); }
+static inline char token_first(const reader *r, uint32_t index) { return index < r->list.count ? r->list.tokens[index].first : '\0'; }
+/* One-character punctuation. */
+static inline bool token_punct(const reader *r, uint32_t index, char c) {
+  return index < r->list.count && r->list.tokens[index].first == c && r->list.tokens[index].length == 1;
+}
+static inline bool token_word(const reader *r, uint32_t index) {
+  return index < r->list.count && r->list.tokens[index].kind == MPS_TOKEN_IDENTIFIER;
+}
+static inline bool token_attribute(const reader *r, uint32_t index) { return token_punct(r, index, '[') && token_punct(r, index + 1, '['); }
+
+/* ---- reader_declaration.c: finds declarations, names them, and hands kernels on ---- */
+void mps_reader_walk(reader *r);
+
+/* ---- reader_kernel.c: attributes, parameters, entries ---- */
+void mps_reader_kernel_definition(reader *r, uint32_t declaration_index);
+/* Attributes of anything else: function constants are recorded, Metal's own are removed. */
+void mps_reader_plain_attributes(reader *r, uint32_t begin, uint32_t end);
+
+/* ---- reader_reach.c: which kernels come to a barrier, a simdgroup function or threadgroup memory ---- */
+void mps_reader_reach_build(reader *r);
+/* REACH_* over every name in tokens [begin, end). */
+uint32_t mps_reader_reach(reader *r, uint32_t begin, uint32_t end);
+void mps_reader_reach_free(reader *r);
+
+#endif

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * reader_kernel: a kernel's attributes and parameters, and the text of its entry. What cannot be told without types is left to
+ * host_launch.h: the text only says which role each parameter plays.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shader/reader_internal.h"
+
+enum { FLAG_BARRIER = 1, FLAG_SIMDGROUP = 2 }; /* MPS_FUNCTION_USES_* of driver.h */
+
+/* Metal's parameter attributes and the role templates they become. Those with an index take it from their argument. */
+static const struct {
+  const char *attribute, *role;
+  bool indexed;
+} roles[] = {
+  {"buffer", "buffer", true},
+  {"threadgroup", "threadgroup_memory", true},
+  {"thread_position_in_grid", "grid_position", false},
+  {"threads_per_grid", "grid_size", false},
+  {"thread_position_in_threadgroup", "local_position", false},
+  {"thread_index_in_threadgroup", "local_index", false},
+  {"threadgroup_position_in_grid", "group_position", false},
+  {"threadgroups_per_grid", "group_count", false},
+  {"threads_per_threadgroup", "group_size", false},
+  {"dispatch_threads_per_threadgroup", "full_group_size", false},
+  {"thread_index_in_simdgroup", "lane", false},
+  {"simdgroup_index_in_threadgroup", "simdgroup", false},
+  {"simdgroups_per_threadgroup", "simdgroup_count", false},
+  {"dispatch_simdgroups_per_threadgroup", "full_simdgroup_count", false},
+  {"threads_per_simdgroup", "simdgroup_size", false},
+  {"thread_execution_width", "simdgroup_size", false},
+  {"thread_index_in_quadgroup", "quad_lane", false},
+  {"quadgroup_index_in_threadgroup", "quadgroup", false},
+  {"grid_origin", "grid_origin", false},
+};
+
+/* Attributes of C++ and clang stay. */
+static bool is_foreign_attribute(const reader *r, uint32_t name) {
+  static const char *const words[] = {"maybe_unused", "nodiscard", "noreturn", "fallthrough", "likely", "unlikely", "deprecated",
+                                      "clang", "gnu", "no_unique_address"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (token_is(r, name, words[i])) return true;
+  return false;
+}
+
+/* Calls `visit` for each attribute of the group [[...]] at `group`; arguments are tokens [begin, end). Returns false if any is foreign. */
+typedef void (*attribute_visitor)(reader *r, void *context, uint32_t name, uint32_t begin, uint32_t end);
+static bool visit_attributes(reader *r, uint32_t group, attribute_visitor visit, void *context) {
+  bool own = true;
+  for (uint32_t i = group + 2, end = r->partner[group + 1]; i < end; i++) {
+    if (!token_word(r, i)) continue;
+    uint32_t name = i, begin = 0, finish = 0;
+    if (is_foreign_attribute(r, name)) own = false;
+    while (token_is(r, i + 1, "::")) i += 2;
+    if (token_punct(r, i + 1, '(')) {
+      begin = i + 2;
+      finish = r->partner[i + 1];
+      i = finish;
+    }
+    if (own) visit(r, context, name, begin, finish);
+  }
+  return own;
+}
+
+/* ---- plain declarations ---- */
+static void visit_plain(reader *r, void *context, uint32_t name, uint32_t begin, uint32_t end) {
+  uint32_t group = *(const uint32_t *)context;
+  if (!token_is(r, name, "function_constant")) return;
+  if (!token_word(r, group - 1)) return;
+  mps_status status = MPS_ARRAY_RESERVE(&r->constants, 1);
+  if (status != MPS_STATUS_OK) {
+    r->status = status;
+    return;
+  }
+  const mps_token *t = &r->list.tokens[group - 1];
+  mps_reader_constant constant = {.name = strndup(r->list.text + t->start, t->length)};
+  constant.index = (uint32_t)strtoul(mps_reader_render(r, begin, end), NULL, 0);
+  if (!constant.name) r->status = mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "out of memory while reading a shader");
+  else MPS_ARRAY_PUSH(&r->constants, constant);
+}
+
+void mps_reader_plain_attributes(reader *r, uint32_t begin, uint32_t end) {
+  for (uint32_t i = begin; i < end; i++) {
+    if (!token_attribute(r, i)) continue;
+    size_t constants = r->constants.count;
+    uint32_t group = i, close = r->partner[i];
+    if (visit_attributes(r, group, visit_plain, &group)) {
+      mps_reader_blank(r, group, close + 1);
+      if (r->constants.count > constants) r->edits[group].text = "{}"; /* unset: zero */
+    }
+    i = close;
+  }
+}
+
+/* ---- kernels ---- */
+typedef struct kernel_attributes {
+  const char *host_name, *max_threads;
+} kernel_attributes;
+
+static void visit_kernel(reader *r, void *context, uint32_t name, uint32_t begin, uint32_t end) {
+  kernel_attributes *a = context;
+  if (token_is(r, name, "max_total_threads_per_threadgroup")) {
+    a->max_threads = mps_reader_render(r, begin, end);
+  } else if (token_is(r, name, "host_name")) {
+    char joined[512] = "";
+    size_t used = 0;
+    for (uint32_t i = begin; i < end; i++) { /* adjacent strings are one */
+      const mps_token *t = &r->list.tokens[i];
+      if (t->kind != MPS_TOKEN_STRING || t->length < 2 || used + t->length > sizeof joined) {
+        mps_reader_fail(r, i, "host_name takes a string of at most 500 bytes");
+        return;
+      }
+      memcpy(joined + used, r->list.text + t->start + 1, t->length - 2);
+      used += t->length - 2;
+      joined[used] = 0;
+    }
+    a->host_name = mps_reader_text(r, "%s", joined);
+  }
+}
+
+static void visit_parameter(reader *r, void *context, uint32_t name, uint32_t begin, uint32_t end) {
+  kernel_parameter *p = context;
+  for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+    if (!token_is(r, name, roles[i].attribute)) continue;
+    p->role = roles[i].role;
+    if (roles[i].indexed) p->index = mps_reader_render(r, begin, end);
+    return;
+  }
+  if (!token_is(r, name, "function_constant"))
+    mps_reader_fail(r, name, "'%.*s' is not an attribute of a kernel's parameter that OpenMPS knows", (int)r->list.tokens[name].length,
+                    r->list.text + r->list.tokens[name].start);
+}
+
+static kernel_parameter read_parameter(reader *r, uint32_t begin, uint32_t end) {
+  kernel_parameter p = {.first_token = begin};
+  for (uint32_t i = begin; i < end; i++) {
+    char c = token_first(r, i);
+    if (token_attribute(r, i)) {
+      uint32_t close = r->partner[i];
+      if (visit_attributes(r, i, visit_parameter, &p)) mps_reader_blank(r, i, close + 1);
+      i = close;
+    } else if (token_punct(r, i, '<')) {
+      i = mps_reader_close_angle(r, i, end);
+    } else if (c == '*' || c == '&' || c == '[') {
+      p.pointer = true;
+      if (c == '[') i = r->partner[i];
+    } else if (token_is(r, i, "constant")) {
+      p.constant = true;
+    } else if (token_is(r, i, "threadgroup")) {
+      p.threadgroup = true;
+    }
+  }
+  return p;
+}
+
+static void read_parameters(reader *r, uint32_t open, parameter_list *out) {
+  uint32_t close = r->partner[open], begin = open + 1;
+  if (begin == close || (begin + 1 == close && token_is(r, begin, "void"))) return;
+  for (uint32_t i = begin; i <= close && r->status == MPS_STATUS_OK; i++) {
+    char c = token_first(r, i);
+    if (i < close && (c == '(' || c == '[' || c == '{')) i = r->partner[i];
+    else if (i < close && token_punct(r, i, '<')) i = mps_reader_close_angle(r, i, close);
+    else if (i == close || token_punct(r, i, ',')) {
+      kernel_parameter p = read_parameter(r, begin, i);
+      mps_status status = MPS_ARRAY_RESERVE(out, 1);
+      if (status != MPS_STATUS_OK) r->status = status;
+      else MPS_ARRAY_PUSH(out, p);
+      begin = i + 1;
+    }
+  }
+}
+
+/* True if an explicit index equals `index`. */
+static bool index_taken(const parameter_list *list, bool threadgroup, unsigned index) {
+  for (size_t i = 0; i < list->count; i++) {
+    const kernel_parameter *p = &list->items[i];
+    if (!p->index) continue;
+    bool memory = strcmp(p->role, "threadgroup_memory") == 0;
+    if (memory == threadgroup && strtoul(p->index, NULL, 0) == index) return true;
+  }
+  return false;
+}
+
+/* Gives every parameter a role and an index; the text names one role template a parameter. */
+static const char *assign_roles(reader *r, uint32_t kernel, parameter_list *list) {
+  const char *text = "";
+  unsigned next[2] = {0, 0};
+  for (size_t i = 0; i < list->count; i++) {
+    const kernel_parameter *p = &list->items[i];
+    const char *role = p->role, *index = p->index;
+    if (!role) {
+      if (!p->pointer) {
+        mps_reader_fail(r, p->first_token, "parameter %zu of kernel '%.*s' has no attribute and is neither a pointer nor a reference", i + 1,
+                        (int)r->list.tokens[kernel].length, r->list.text + r->list.tokens[kernel].start);
+        return "";
+      }
+      while (index_taken(list, p->threadgroup, next[p->threadgroup])) next[p->threadgroup]++;
+      index = mps_reader_text(r, "%u", next[p->threadgroup]++);
+      role = p->threadgroup ? "threadgroup_memory" : "buffer";
+    }
+    if (p->constant && strcmp(role, "buffer") == 0) role = "constant_buffer";
+    if (index) text = mps_reader_text(r, "%s, ::mps_host::%s<(%s)>", text, role, index);
+    else text = mps_reader_text(r, "%s, ::mps_host::%s", text, role);
+  }
+  return text;
+}
+
+/* Records the kernel and returns the text of its entry and row, to stand where `pointer` is in scope. */
+static const char *entry_text(reader *r, const char *host_name, const char *max_threads, uint32_t reach, const char *roles_text) {
+  unsigned n = (unsigned)r->kernels.count;
+  uint32_t flags = (reach & REACH_BARRIER ? FLAG_BARRIER : 0) | (reach & REACH_SIMDGROUP ? FLAG_SIMDGROUP : 0);
+  mps_reader_kernel kernel = {.name = strdup(host_name), .flags = flags};
+  if (!kernel.name || MPS_ARRAY_RESERVE(&r->kernels, 1) != MPS_STATUS_OK) {
+    free(kernel.name);
+    r->status = mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "out of memory while reading a shader");
+    return "";
+  }
+  MPS_ARRAY_PUSH(&r->kernels, kernel);
+  return mps_reader_text(r,
+    " using mps_launch_%u = ::mps_host::launch<mps_pointer_%u, ::mps_host::parallel(%u, %s)%s>;"
+    " static void mps_entry_%u(const ::mps_host_dispatch *d) { mps_launch_%u::run(*d); }"
+    " static const ::mps_host_function mps_row_%u = mps_launch_%u::row(\"%s\", mps_entry_%u, %s, %uu);"
+    " static const ::mps_host_function *const mps_listed_%u __attribute__((used, section(\"mps_functions\"))) = &mps_row_%u;",
+    n, n, n, reach ? "false" : "true", roles_text, n, n, n, n, host_name, n, max_threads ? max_threads : "0", flags, n, n);
+}
+
+/* Blanks attributes between begin and end (outside of parentheses) and reads them. */
+static void read_kernel_attributes(reader *r, uint32_t begin, uint32_t end, kernel_attributes *out) {
+  for (uint32_t i = begin; i < end; i++) {
+    char c = token_first(r, i);
+    if (token_attribute(r, i)) {
+      uint32_t close = r->partner[i];
+      if (visit_attributes(r, i, visit_kernel, out)) mps_reader_blank(r, i, close + 1);
+      i = close;
+    } else if (c == '(' || c == '{') {
+      i = r->partner[i];
+    }
+  }
+}
+
+static void blank_kernel_word(reader *r, uint32_t begin, uint32_t end, const char *text) {
+  for (uint32_t i = begin; i < end; i++) {
+    if (token_punct(r, i, '[')) i = r->partner[i];
+    else if (token_is(r, i, "kernel")) r->edits[i].text = "";
+    else if (token_punct(r, i, '(')) break;
+  }
+  const char *before = r->edits[begin].before;
+  r->edits[begin].before = before ? mps_reader_text(r, "%s%s", before, text) : text;
+}
+
+/* Finds the last name, with its template arguments, in front of `end`: [*begin, *finish). */
+static bool find_function_name(reader *r, uint32_t begin, uint32_t end, uint32_t *out_begin, uint32_t *out_finish) {
+  bool found = false;
+  for (uint32_t i = begin; i < end; i++) {
+    char c = token_first(r, i);
+    if (c == '(' || c == '[') {
+      i = r->partner[i];
+    } else if (token_word(r, i) && !r->edits[i].text) {
+      *out_begin = i;
+      while (token_is(r, i + 1, "::") && token_word(r, i + 2)) i += 2;
+      if (token_punct(r, i + 1, '<')) i = mps_reader_close_angle(r, i + 1, end);
+      *out_finish = i + 1;
+      found = true;
+    }
+  }
+  return found;
+}
+
+static const kernel_template *find_template(reader *r, uint32_t name) {
+  for (size_t i = r->templates.count; i-- > 0;) {
+    const mps_token *a = &r->list.tokens[r->templates.items[i].name_token], *b = &r->list.tokens[name];
+    if (a->length == b->length && memcmp(r->list.text + a->start, r->list.text + b->start, a->length) == 0) return &r->templates.items[i];
+  }
+  return NULL;
+}
+
+/* The parameters that an instantiation writes count only if it repeats an attribute; else the template's do. */
+static bool has_attributes(const parameter_list *list) {
+  for (size_t i = 0; i < list->count; i++)
+    if (list->items[i].role) return true;
+  return false;
+}
+
+/* template [[host_name("x")]] kernel void f<float>(...); becomes a pointer to f<float>, an entry and a row. */
+static void instantiate(reader *r, const declaration *d, const kernel_attributes *attributes) {
+  uint32_t last = d->end - 1, name_end = last, name, finish, parameters = 0;
+  if (token_punct(r, last - 1, ')')) { /* of the parameters, unless it is decltype's */
+    uint32_t open = r->partner[last - 1];
+    if (open > d->head && !token_is(r, open - 1, "decltype")) parameters = name_end = open;
+  }
+  if (!find_function_name(r, d->head, name_end, &name, &finish)) {
+    mps_reader_fail(r, d->begin, "an instantiation of a kernel needs the kernel's name");
+    return;
+  }
+  uint32_t simple = name; /* the last part of a qualified name */
+  for (uint32_t i = name; i + 2 < finish && token_is(r, i + 1, "::"); i += 2) simple = i + 2;
+  const kernel_template *from = find_template(r, simple);
+  parameter_list written = {0};
+  if (parameters) read_parameters(r, parameters, &written);
+  if (!from && !parameters) mps_reader_fail(r, name, "the template of this kernel is not defined before its instantiation");
+  if (r->status == MPS_STATUS_OK && r->options->mode == MPS_READER_HOST && attributes->host_name) {
+    uint32_t reach = mps_reader_reach(r, d->begin, d->end);
+    if (from) {
+      const declaration *t = &r->declarations.items[from->declaration];
+      reach |= mps_reader_reach(r, t->begin, t->end);
+    }
+    parameter_list chosen = from && !has_attributes(&written) ? from->parameters : written;
+    for (size_t i = 0; i < chosen.count; i++)
+      if (chosen.items[i].threadgroup) reach |= REACH_THREADGROUP;
+    const char *max_threads = attributes->max_threads ? attributes->max_threads : from ? from->max_threads : NULL;
+    const char *full_name = mps_reader_render(r, name, finish);
+    unsigned n = (unsigned)r->kernels.count;
+    const char *entry = entry_text(r, attributes->host_name, max_threads, reach, assign_roles(r, simple, &chosen));
+    r->edits[d->begin].text = "static constexpr";
+    mps_reader_blank(r, name, finish);
+    r->edits[name].text = mps_reader_text(r, "(*mps_pointer_%u)", n);
+    r->edits[last].text = mps_reader_text(r, " = &%s;", full_name);
+    mps_reader_append(r, last, entry);
+  }
+  MPS_ARRAY_FINI(&written);
+}
+
+static void remember_template(reader *r, uint32_t declaration_index, const kernel_attributes *attributes, parameter_list *parameters) {
+  mps_status status = MPS_ARRAY_RESERVE(&r->templates, 1);
+  if (status != MPS_STATUS_OK) {
+    r->status = status;
+    return;
+  }
+  kernel_template t = {.name_token = r->declarations.items[declaration_index].name, .declaration = declaration_index,
+                       .max_threads = attributes->max_threads};
+  memcpy(&t.parameters, parameters, sizeof t.parameters);
+  memset(parameters, 0, sizeof *parameters);
+  MPS_ARRAY_PUSH(&r->templates, t);
+}
+
+/* Behind a kernel that is no template: a pointer to it, its entry and its row. */
+static void export_plain(reader *r, const declaration *d, const kernel_attributes *attributes, parameter_list *parameters) {
+  if (d->specialization && !attributes->host_name) return;
+  const mps_token *name = &r->list.tokens[d->name];
+  const char *host_name = attributes->host_name ? attributes->host_name : mps_reader_text(r, "%.*s", (int)name->length, r->list.text + name->start);
+  uint32_t reach = mps_reader_reach(r, d->begin, d->end);
+  for (size_t i = 0; i < parameters->count; i++)
+    if (parameters->items[i].threadgroup) reach |= REACH_THREADGROUP;
+  uint32_t begin = d->name, finish = d->name + 1;
+  if (d->specialization) find_function_name(r, d->head, d->parameters, &begin, &finish);
+  unsigned n = (unsigned)r->kernels.count;
+  const char *full_name = mps_reader_render(r, begin, finish);
+  mps_reader_append(r, d->end - 1, mps_reader_text(r, " static constexpr auto *mps_pointer_%u = &%s;", n, full_name));
+  mps_reader_append(r, d->end - 1, entry_text(r, host_name, attributes->max_threads, reach, assign_roles(r, d->name, parameters)));
+}
+
+void mps_reader_kernel_definition(reader *r, uint32_t declaration_index) {
+  declaration *d = &r->declarations.items[declaration_index];
+  kernel_attributes attributes = {0};
+  uint32_t head_end = d->body ? d->body : d->end;
+  read_kernel_attributes(r, d->head, head_end, &attributes);
+  if (r->status != MPS_STATUS_OK) return;
+  if (d->instantiation) {
+    blank_kernel_word(r, d->head, head_end, "");
+    instantiate(r, d, &attributes);
+    return;
+  }
+  if (!d->parameters || !d->name) {
+    mps_reader_fail(r, d->begin, "a kernel must be a function");
+    return;
+  }
+  if (d->specialization) { /* the name stands in front of its template arguments */
+    uint32_t finish;
+    if (find_function_name(r, d->head, d->parameters, &d->name, &finish)) d->specialization = true;
+  }
+  bool internal = r->options->mode == MPS_READER_HOST && !d->specialization;
+  blank_kernel_word(r, d->head, head_end, internal ? "static " : "");
+  parameter_list parameters = {0};
+  read_parameters(r, d->parameters, &parameters);
+  if (r->status == MPS_STATUS_OK && d->function) {
+    mps_reader_plain_attributes(r, d->body, d->end);
+    if (d->is_template) remember_template(r, declaration_index, &attributes, &parameters);
+    else if (r->options->mode == MPS_READER_HOST) export_plain(r, d, &attributes, &parameters);
+  }
+  MPS_ARRAY_FINI(&parameters);
+}
