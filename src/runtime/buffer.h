@@ -52,6 +52,8 @@ struct mps_buffer {
   void *release_context;
 };
 
+/* Waits until the buffer is idle; errors of kernels are left for their streams' waits. INTERRUPTED, DEVICE_LOST. */
+MPS_WARN_UNUSED mps_status mps_buffer_wait_idle(mps_buffer *buffer);
 /* Marks use by another stream than the owner. */
 void mps_buffer_use_foreign(mps_buffer *buffer, mps_stream *stream);
 

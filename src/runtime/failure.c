@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * failure: what went wrong on a stream since the last wait. The first failure is kept: that of a driver's execute, or a report that a
+ * kernel left in the stream's error record (kernels/error.h).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../kernels/error.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "runtime/state.h"
+
+void mps_failure_set(mps_failure *failure, mps_status status, const char *label, const char *text) {
+  failure->status = status;
+  snprintf(failure->label, sizeof failure->label, "%s", label ? label : "");
+  snprintf(failure->text, sizeof failure->text, "%s", text);
+}
+
+void mps_stream_fail(mps_stream *stream, mps_status status, const char *label, const char *text) {
+  MPS_LOG(STREAM, INFO, "%s failed: %s: %s", label ? label : "?", mps_status_name(status), text);
+  mps_failure *failure = malloc(sizeof *failure);
+  if (!failure) return; /* logged at least */
+  mps_failure_set(failure, status, label, text);
+  mps_mutex_lock(&stream->lock);
+  if (!stream->failure) {
+    stream->failure = failure;
+    failure = NULL;
+    atomic_store(&stream->failed, true);
+  }
+  mps_mutex_unlock(&stream->lock);
+  free(failure);
+}
+
+mps_status mps_stream_take_failure(mps_stream *stream) {
+  if (!atomic_load(&stream->failed)) return MPS_STATUS_OK;
+  mps_mutex_lock(&stream->lock);
+  mps_failure *failure = stream->failure;
+  stream->failure = NULL;
+  atomic_store(&stream->failed, false);
+  mps_mutex_unlock(&stream->lock);
+  if (!failure) return MPS_STATUS_OK;
+  mps_status status = mps_error_set_operator(failure->status, failure->label, "%s", failure->text);
+  free(failure);
+  return status;
+}
+
+/* ---- kernel reports ---- */
+static const char *text_of(uint32_t kind) {
+  switch (kind) {
+#define X(name, number, text) \
+  case number:                \
+    return text;
+    MPS_KERNEL_ERROR_LIST(X)
+#undef X
+    default:
+      return "a kernel reported an unknown error";
+  }
+}
+
+static void format_report(const mps_kernel_error *error, char *out, size_t capacity) {
+  size_t used = 0;
+  for (const char *p = text_of(error->kind); *p && used + 24 < capacity; p++) {
+    if (*p != '%') {
+      out[used++] = *p;
+      continue;
+    }
+    p++;
+    long long value = *p == 'V' ? (long long)error->value : *p == 'B' ? (long long)error->bound : (long long)error->dimension;
+    used += (size_t)snprintf(out + used, capacity - used, "%lld", value);
+  }
+  out[used] = 0;
+}
+
+void mps_stream_check_report(mps_stream *stream, const char *label) {
+  mps_buffer *buffer = atomic_load_explicit(&stream->error_buffer, memory_order_acquire);
+  if (!buffer) return;
+  mps_kernel_error *error = buffer->contents;
+  if (!error || __atomic_load_n(&error->count, __ATOMIC_RELAXED) == 0) return;
+  char text[256];
+  format_report(error, text, sizeof text);
+  memset(error, 0, sizeof *error); /* no kernel of this stream runs now */
+  mps_stream_fail(stream, MPS_STATUS_KERNEL_ERROR, label, text);
+}
+
+mps_status mps_stream_error_memory(mps_stream *stream, uint64_t *out_address, uint64_t *out_length) {
+  mps_buffer *buffer = atomic_load_explicit(&stream->error_buffer, memory_order_acquire);
+  if (!buffer) {
+    mps_buffer *fresh;
+    MPS_TRY(mps_buffer_create(stream->device, stream, sizeof(mps_kernel_error), &fresh));
+    /* Its block may still be used by steps before; those must not write after the record is cleared. */
+    mps_status status = mps_buffer_is_idle(fresh) ? MPS_STATUS_OK : mps_stream_wait_serial(stream, mps_stream_encoded(stream));
+    if (status != MPS_STATUS_OK) {
+      mps_buffer_release(fresh);
+      return status;
+    }
+    if (fresh->contents) memset(fresh->contents, 0, sizeof(mps_kernel_error));
+    if (atomic_compare_exchange_strong(&stream->error_buffer, &buffer, fresh)) {
+      buffer = fresh;
+    } else {
+      mps_buffer_release(fresh);
+    }
+  }
+  *out_address = buffer->address;
+  *out_length = sizeof(mps_kernel_error);
+  return MPS_STATUS_OK;
+}
