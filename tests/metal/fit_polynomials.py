@@ -126,8 +126,8 @@ def _():
 
 @register("sin")
 def _():
-    fit("sin(r), relative", mp.sin, range(3, 10, 2), 0, mp.pi / 4 * mp.mpf("1.0001"), relative(mp.sin), "d", [(1, 1)])
-    fit("cos(r)", mp.cos, range(4, 11, 2), 0, mp.pi / 4 * mp.mpf("1.0001"), one, "d", [(0, 1), (2, -0.5)])
+    fit("sin(r), relative", mp.sin, range(3, 10, 2), 0, "0.8345", relative(mp.sin), "d", [(1, 1)])
+    fit("cos(r)", mp.cos, range(4, 11, 2), 0, "0.8345", one, "d", [(0, 1), (2, -0.5)])
 
 
 @register("atan")
@@ -163,12 +163,12 @@ def _():
 
 
 def two_over_pi_table():
-    """(2/pi * 2^k) mod 4 for k = -13 .. 127 as high + low: high has at most 29 bits."""
+    """2^23 ((2/pi * 2^(k-23)) mod 4) for k = -13 .. 127 as high + low: high has at most 29 bits."""
     mp.mp.dps = 120
     high, low = [], []
     for k in range(-13, 128):
-        t = 2 / mp.pi * mp.mpf(2) ** k
-        t = t - 4 * mp.nint(t / 4)
+        t = 2 / mp.pi * mp.mpf(2) ** (k - 23)
+        t = (t - 4 * mp.nint(t / 4)) * 2 ** 23
         exponent = mp.floor(mp.log(abs(t), 2))
         unit = mp.mpf(2) ** (exponent - 28)
         first = mp.nint(t / unit) * unit

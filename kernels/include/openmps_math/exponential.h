@@ -91,6 +91,7 @@ OPENMPS_INLINE float expm1(float x) {
   int k = magic_to_int(sum) - 1;  // one less, so that n = 128 stays in range
   float power = power_of_two(k);
   float result = 2.0f * (power * p + (power - 0.5f));
+  result = k == -1 ? p : result;  // n = 0: subnormal results must not be halved on the way
   return x == 0.0f ? x : result;
 }
 
@@ -107,7 +108,7 @@ OPENMPS_INLINE float sinh(float x) {
   scaled_exponential e = exp_parts(clamped);
   float half_exp = scale(e.p, e.n - 1);
   float large = half_exp - 0.25f / half_exp;
-  return with_sign(a < 1.0f ? small : large, x) + (is_nan(x) ? x : 0.0f);
+  return with_sign(a < 1.0f ? small : large, x);
 }
 
 OPENMPS_INLINE float cosh(float x) {

@@ -8,87 +8,89 @@
 
 namespace openmps_math {
 
-// (2/pi * 2^k) mod 4, in [-2, 2], for k = -13 ... 127, as the bits of doubles: the high parts have 29 bits,
-// so that their product with a float's mantissa is exact; the low parts are the rest.
+// 2^23 ((2/pi * 2^(k-23)) mod 4) for k = -13 ... 127, as the bits of doubles. x = m 2^k with m in [1, 2), so
+// that 2^23 m is an integer and m times this is 2/pi x modulo 4. The high parts have 29 bits: their product
+// with m is exact. The low parts are the rest, and add some 2^-57 of error in quarter turns.
 // Made by tests/metal/fit_polynomials.py.
 static const u64 two_over_pi_high[141] = {
     0x3f145f306e000000ul, 0x3f245f306e000000ul, 0x3f345f306e000000ul, 0x3f445f306e000000ul,
     0x3f545f306e000000ul, 0x3f645f306e000000ul, 0x3f745f306e000000ul, 0x3f845f306e000000ul,
     0x3f945f306e000000ul, 0x3fa45f306e000000ul, 0x3fb45f306e000000ul, 0x3fc45f306e000000ul,
-    0x3fd45f306e000000ul, 0x3fe45f306e000000ul, 0x3ff45f306e000000ul, 0xbff7419f24000000ul,
-    0x3ff17cc1b7000000ul, 0xbffd067c92000000ul, 0x3fd7cc1b72000000ul, 0x3fe7cc1b72000000ul,
-    0x3ff7cc1b72000000ul, 0xbff067c91b000000ul, 0x3fff306dca000000ul, 0xbfb9f246c7000000ul,
-    0xbfc9f246c7000000ul, 0xbfd9f246c7000000ul, 0xbfe9f246c7000000ul, 0xbff9f246c7000000ul,
-    0x3fe836e4e4000000ul, 0x3ff836e4e4000000ul, 0xbfef246c6f000000ul, 0xbfff246c6f000000ul,
-    0x3fbb727221000000ul, 0x3fcb727221000000ul, 0x3fdb727221000000ul, 0x3feb727221000000ul,
-    0x3ffb727221000000ul, 0xbfe236377d000000ul, 0xbff236377d000000ul, 0x3ffb939105000000ul,
-    0xbfe1b1bbeb000000ul, 0xbff1b1bbeb000000ul, 0x3ffc9c882a000000ul, 0xbfdb1bbead000000ul,
-    0xbfeb1bbead000000ul, 0xbffb1bbead000000ul, 0x3fe391054a000000ul, 0x3ff391054a000000ul,
-    0xbff8ddf56b000000ul, 0x3fec882a54000000ul, 0x3ffc882a54000000ul, 0xbfdbbead60000000ul,
-    0xbfebbead60000000ul, 0xbffbbead60000000ul, 0x3fe1054a7f000000ul, 0x3ff1054a7f000000ul,
-    0xbffdf56b02000000ul, 0x3fd054a7f1000000ul, 0x3fe054a7f1000000ul, 0x3ff054a7f1000000ul,
-    0xbfff56b01f000000ul, 0x3fb529fc27000000ul, 0x3fc529fc27000000ul, 0x3fd529fc27000000ul,
-    0x3fe529fc27000000ul, 0x3ff529fc27000000ul, 0xbff5ac07b1000000ul, 0x3ff4a7f09d000000ul,
-    0xbff6b01ec5000000ul, 0x3ff29fc275000000ul, 0xbffac07b15000000ul, 0x3fe4fe13ac000000ul,
-    0x3ff4fe13ac000000ul, 0xbff603d8a8000000ul, 0x3ff3f84eb0000000ul, 0xbff80f62a1000000ul,
-    0x3fefc2757d000000ul, 0x3fffc2757d000000ul, 0xbf9ec54170000000ul, 0xbfaec54170000000ul,
-    0xbfbec54170000000ul, 0xbfcec54170000000ul, 0xbfdec54170000000ul, 0xbfeec54170000000ul,
-    0xbffec54170000000ul, 0x3fc3abe8fb000000ul, 0x3fd3abe8fb000000ul, 0x3fe3abe8fb000000ul,
-    0x3ff3abe8fb000000ul, 0xbff8a82e0b000000ul, 0x3fed5f47d5000000ul, 0x3ffd5f47d5000000ul,
-    0xbfd505c159000000ul, 0xbfe505c159000000ul, 0xbff505c159000000ul, 0x3ff5f47d4d000000ul,
-    0xbff4170566000000ul, 0x3ff7d1f535000000ul, 0xbff05c1596000000ul, 0x3fff47d4d3000000ul,
-    0xbfb7056591000000ul, 0xbfc7056591000000ul, 0xbfd7056591000000ul, 0xbfe7056591000000ul,
-    0xbff7056591000000ul, 0x3ff1f534de000000ul, 0xbffc159644000000ul, 0x3fdf534ddc000000ul,
-    0x3fef534ddc000000ul, 0x3fff534ddc000000ul, 0xbfb596447e000000ul, 0xbfc596447e000000ul,
-    0xbfd596447e000000ul, 0xbfe596447e000000ul, 0xbff596447e000000ul, 0x3ff4d37703000000ul,
-    0xbff65911f9000000ul, 0x3ff34ddc0e000000ul, 0xbff96447e5000000ul, 0x3fea6ee06e000000ul,
-    0x3ffa6ee06e000000ul, 0xbfe6447e49000000ul, 0xbff6447e49000000ul, 0x3ff377036e000000ul,
-    0xbff911f925000000ul, 0x3febb81b6c000000ul, 0x3ffbb81b6c000000ul, 0xbfe11f924f000000ul,
-    0xbff11f924f000000ul, 0x3ffdc0db63000000ul, 0xbfd1f924eb000000ul, 0xbfe1f924eb000000ul,
-    0xbff1f924eb000000ul, 0x3ffc0db629000000ul, 0xbfdf924eb5000000ul, 0xbfef924eb5000000ul,
-    0xbfff924eb5000000ul, 0x3fab6c52b3000000ul, 0x3fbb6c52b3000000ul, 0x3fcb6c52b3000000ul,
-    0x3fdb6c52b3000000ul,
+    0x3fd45f306e000000ul, 0x3fe45f306e000000ul, 0x3ff45f306e000000ul, 0x40045f306e000000ul,
+    0x40145f306e000000ul, 0x40245f306e000000ul, 0x40345f306e000000ul, 0x40445f306e000000ul,
+    0x40545f306e000000ul, 0x40645f306e000000ul, 0x40745f306e000000ul, 0x40845f306e000000ul,
+    0x40945f306e000000ul, 0x40a45f306e000000ul, 0x40b45f306e000000ul, 0x40c45f306e000000ul,
+    0x40d45f306e000000ul, 0x40e45f306e000000ul, 0x40f45f306e000000ul, 0x41045f306e000000ul,
+    0x41145f306e000000ul, 0x41245f306e000000ul, 0x41345f306e000000ul, 0x41445f306e000000ul,
+    0x41545f306e000000ul, 0x41645f306e000000ul, 0xc167419f24000000ul, 0x41617cc1b7000000ul,
+    0xc16d067c92000000ul, 0x4147cc1b72000000ul, 0x4157cc1b72000000ul, 0x4167cc1b72000000ul,
+    0xc16067c91b000000ul, 0x416f306dca000000ul, 0xc129f246c7000000ul, 0xc139f246c7000000ul,
+    0xc149f246c7000000ul, 0xc159f246c7000000ul, 0xc169f246c7000000ul, 0x415836e4e4000000ul,
+    0x416836e4e4000000ul, 0xc15f246c6f000000ul, 0xc16f246c6f000000ul, 0x412b727221000000ul,
+    0x413b727221000000ul, 0x414b727221000000ul, 0x415b727221000000ul, 0x416b727221000000ul,
+    0xc15236377d000000ul, 0xc16236377d000000ul, 0x416b939105000000ul, 0xc151b1bbeb000000ul,
+    0xc161b1bbeb000000ul, 0x416c9c882a000000ul, 0xc14b1bbead000000ul, 0xc15b1bbead000000ul,
+    0xc16b1bbead000000ul, 0x415391054a000000ul, 0x416391054a000000ul, 0xc168ddf56b000000ul,
+    0x415c882a54000000ul, 0x416c882a54000000ul, 0xc14bbead60000000ul, 0xc15bbead60000000ul,
+    0xc16bbead60000000ul, 0x4151054a7f000000ul, 0x4161054a7f000000ul, 0xc16df56b02000000ul,
+    0x414054a7f1000000ul, 0x415054a7f1000000ul, 0x416054a7f1000000ul, 0xc16f56b01f000000ul,
+    0x412529fc27000000ul, 0x413529fc27000000ul, 0x414529fc27000000ul, 0x415529fc27000000ul,
+    0x416529fc27000000ul, 0xc165ac07b1000000ul, 0x4164a7f09d000000ul, 0xc166b01ec5000000ul,
+    0x41629fc275000000ul, 0xc16ac07b15000000ul, 0x4154fe13ac000000ul, 0x4164fe13ac000000ul,
+    0xc16603d8a8000000ul, 0x4163f84eb0000000ul, 0xc1680f62a1000000ul, 0x415fc2757d000000ul,
+    0x416fc2757d000000ul, 0xc10ec54170000000ul, 0xc11ec54170000000ul, 0xc12ec54170000000ul,
+    0xc13ec54170000000ul, 0xc14ec54170000000ul, 0xc15ec54170000000ul, 0xc16ec54170000000ul,
+    0x4133abe8fb000000ul, 0x4143abe8fb000000ul, 0x4153abe8fb000000ul, 0x4163abe8fb000000ul,
+    0xc168a82e0b000000ul, 0x415d5f47d5000000ul, 0x416d5f47d5000000ul, 0xc14505c159000000ul,
+    0xc15505c159000000ul, 0xc16505c159000000ul, 0x4165f47d4d000000ul, 0xc164170566000000ul,
+    0x4167d1f535000000ul, 0xc1605c1596000000ul, 0x416f47d4d3000000ul, 0xc127056591000000ul,
+    0xc137056591000000ul, 0xc147056591000000ul, 0xc157056591000000ul, 0xc167056591000000ul,
+    0x4161f534de000000ul, 0xc16c159644000000ul, 0x414f534ddc000000ul, 0x415f534ddc000000ul,
+    0x416f534ddc000000ul, 0xc12596447e000000ul, 0xc13596447e000000ul, 0xc14596447e000000ul,
+    0xc15596447e000000ul, 0xc16596447e000000ul, 0x4164d37703000000ul, 0xc1665911f9000000ul,
+    0x41634ddc0e000000ul,
 };
 static const u64 two_over_pi_low[141] = {
     0xbd2b1bbead603d8bul, 0xbd3b1bbead603d8bul, 0xbd4b1bbead603d8bul, 0xbd5b1bbead603d8bul,
     0xbd6b1bbead603d8bul, 0xbd7b1bbead603d8bul, 0xbd8b1bbead603d8bul, 0xbd9b1bbead603d8bul,
     0xbdab1bbead603d8bul, 0xbdbb1bbead603d8bul, 0xbdcb1bbead603d8bul, 0xbddb1bbead603d8bul,
     0xbdeb1bbead603d8bul, 0xbdfb1bbead603d8bul, 0xbe0b1bbead603d8bul, 0xbe1b1bbead603d8bul,
-    0x3e0391054a7f09d6ul, 0x3e1391054a7f09d6ul, 0x3dfc882a53f84eb0ul, 0x3e0c882a53f84eb0ul,
-    0x3e1c882a53f84eb0ul, 0xbdfbbead603d8a83ul, 0xbe0bbead603d8a83ul, 0x3db054a7f09d5f48ul,
-    0x3dc054a7f09d5f48ul, 0x3dd054a7f09d5f48ul, 0x3de054a7f09d5f48ul, 0x3df054a7f09d5f48ul,
-    0x3e0054a7f09d5f48ul, 0x3e1054a7f09d5f48ul, 0x3dc529fc2757d1f5ul, 0x3dd529fc2757d1f5ul,
-    0xbdd5ac07b1505c16ul, 0xbde5ac07b1505c16ul, 0xbdf5ac07b1505c16ul, 0xbe05ac07b1505c16ul,
-    0xbe15ac07b1505c16ul, 0xbe06b01ec5417056ul, 0xbe16b01ec5417056ul, 0x3e129fc2757d1f53ul,
-    0x3df4fe13abe8fa9aul, 0x3e04fe13abe8fa9aul, 0x3e14fe13abe8fa9aul, 0xbdf80f62a0b82b2dul,
-    0xbe080f62a0b82b2dul, 0xbe180f62a0b82b2dul, 0x3e0fc2757d1f534eul, 0x3e1fc2757d1f534eul,
-    0xbdbec54170565912ul, 0xbdcec54170565912ul, 0xbddec54170565912ul, 0xbdeec54170565912ul,
-    0xbdfec54170565912ul, 0xbe0ec54170565912ul, 0x3dd3abe8fa9a6ee0ul, 0x3de3abe8fa9a6ee0ul,
-    0x3df3abe8fa9a6ee0ul, 0xbdf8a82e0acb223ful, 0xbe08a82e0acb223ful, 0xbe18a82e0acb223ful,
-    0x3e0d5f47d4d37703ul, 0x3dd5f47d4d377037ul, 0x3de5f47d4d377037ul, 0x3df5f47d4d377037ul,
-    0x3e05f47d4d377037ul, 0x3e15f47d4d377037ul, 0xbe14170565911f92ul, 0x3e17d1f534ddc0dbul,
-    0xbe105c1596447e49ul, 0x3e1f47d4d377036eul, 0xbdd70565911f924ful, 0xbde70565911f924ful,
-    0xbdf70565911f924ful, 0xbe070565911f924ful, 0xbe170565911f924ful, 0x3e11f534ddc0db63ul,
-    0x3def534ddc0db629ul, 0x3dff534ddc0db629ul, 0xbdb596447e493ad5ul, 0xbdc596447e493ad5ul,
-    0xbdd596447e493ad5ul, 0xbde596447e493ad5ul, 0xbdf596447e493ad5ul, 0xbe0596447e493ad5ul,
-    0xbe1596447e493ad5ul, 0xbde96447e493ad4dul, 0xbdf96447e493ad4dul, 0xbe096447e493ad4dul,
-    0xbe196447e493ad4dul, 0x3e0a6ee06db14acdul, 0xbdf6447e493ad4ceul, 0xbe06447e493ad4ceul,
-    0xbdf911f924eb5336ul, 0xbe0911f924eb5336ul, 0xbe1911f924eb5336ul, 0x3e0bb81b6c52b328ul,
-    0x3e1bb81b6c52b328ul, 0xbe011f924eb53362ul, 0xbe111f924eb53362ul, 0x3e1dc0db6295993cul,
-    0xbdbf924eb53361deul, 0xbdcf924eb53361deul, 0xbddf924eb53361deul, 0xbdef924eb53361deul,
-    0xbdff924eb53361deul, 0xbe0f924eb53361deul, 0xbe1f924eb53361deul, 0x3dcb6c52b3278872ul,
-    0x3ddb6c52b3278872ul, 0x3deb6c52b3278872ul, 0xbdd24eb53361de38ul, 0xbde24eb53361de38ul,
-    0xbdf24eb53361de38ul, 0xbe024eb53361de38ul, 0xbe124eb53361de38ul, 0x3e1b6295993c4390ul,
-    0xbe0275a99b0ef1bful, 0xbe1275a99b0ef1bful, 0x3e1b14acc9e21c82ul, 0xbe03ad4cd8778df8ul,
-    0xbe13ad4cd8778df8ul, 0xbdfd6a66c3bc6fbeul, 0xbe0d6a66c3bc6fbeul, 0xbe1d6a66c3bc6fbeul,
-    0x3df4acc9e21c8210ul, 0x3e04acc9e21c8210ul, 0x3e14acc9e21c8210ul, 0x3e02b32788720840ul,
-    0x3e12b32788720840ul, 0xbe1a99b0ef1bef80ul, 0xbdf4cd8778df7c03ul, 0xbe04cd8778df7c03ul,
-    0xbe14cd8778df7c03ul, 0x3e1664f10e4107f9ul, 0xbde9b0ef1bef806cul, 0xbdf9b0ef1bef806cul,
-    0xbe09b0ef1bef806cul, 0x3db3c439041fe516ul, 0x3dc3c439041fe516ul, 0x3dd3c439041fe516ul,
-    0x3de3c439041fe516ul,
+    0xbe2b1bbead603d8bul, 0xbe3b1bbead603d8bul, 0xbe4b1bbead603d8bul, 0xbe5b1bbead603d8bul,
+    0xbe6b1bbead603d8bul, 0xbe7b1bbead603d8bul, 0xbe8b1bbead603d8bul, 0xbe9b1bbead603d8bul,
+    0xbeab1bbead603d8bul, 0xbebb1bbead603d8bul, 0xbecb1bbead603d8bul, 0xbedb1bbead603d8bul,
+    0xbeeb1bbead603d8bul, 0xbefb1bbead603d8bul, 0xbf0b1bbead603d8bul, 0xbf1b1bbead603d8bul,
+    0xbf2b1bbead603d8bul, 0xbf3b1bbead603d8bul, 0xbf4b1bbead603d8bul, 0xbf5b1bbead603d8bul,
+    0xbf6b1bbead603d8bul, 0xbf7b1bbead603d8bul, 0xbf8b1bbead603d8bul, 0x3f7391054a7f09d6ul,
+    0x3f8391054a7f09d6ul, 0x3f6c882a53f84eb0ul, 0x3f7c882a53f84eb0ul, 0x3f8c882a53f84eb0ul,
+    0xbf6bbead603d8a83ul, 0xbf7bbead603d8a83ul, 0x3f2054a7f09d5f48ul, 0x3f3054a7f09d5f48ul,
+    0x3f4054a7f09d5f48ul, 0x3f5054a7f09d5f48ul, 0x3f6054a7f09d5f48ul, 0x3f7054a7f09d5f48ul,
+    0x3f8054a7f09d5f48ul, 0x3f3529fc2757d1f5ul, 0x3f4529fc2757d1f5ul, 0xbf45ac07b1505c16ul,
+    0xbf55ac07b1505c16ul, 0xbf65ac07b1505c16ul, 0xbf75ac07b1505c16ul, 0xbf85ac07b1505c16ul,
+    0xbf76b01ec5417056ul, 0xbf86b01ec5417056ul, 0x3f829fc2757d1f53ul, 0x3f64fe13abe8fa9aul,
+    0x3f74fe13abe8fa9aul, 0x3f84fe13abe8fa9aul, 0xbf680f62a0b82b2dul, 0xbf780f62a0b82b2dul,
+    0xbf880f62a0b82b2dul, 0x3f7fc2757d1f534eul, 0x3f8fc2757d1f534eul, 0xbf2ec54170565912ul,
+    0xbf3ec54170565912ul, 0xbf4ec54170565912ul, 0xbf5ec54170565912ul, 0xbf6ec54170565912ul,
+    0xbf7ec54170565912ul, 0x3f43abe8fa9a6ee0ul, 0x3f53abe8fa9a6ee0ul, 0x3f63abe8fa9a6ee0ul,
+    0xbf68a82e0acb223ful, 0xbf78a82e0acb223ful, 0xbf88a82e0acb223ful, 0x3f7d5f47d4d37703ul,
+    0x3f45f47d4d377037ul, 0x3f55f47d4d377037ul, 0x3f65f47d4d377037ul, 0x3f75f47d4d377037ul,
+    0x3f85f47d4d377037ul, 0xbf84170565911f92ul, 0x3f87d1f534ddc0dbul, 0xbf805c1596447e49ul,
+    0x3f8f47d4d377036eul, 0xbf470565911f924ful, 0xbf570565911f924ful, 0xbf670565911f924ful,
+    0xbf770565911f924ful, 0xbf870565911f924ful, 0x3f81f534ddc0db63ul, 0x3f5f534ddc0db629ul,
+    0x3f6f534ddc0db629ul, 0xbf2596447e493ad5ul, 0xbf3596447e493ad5ul, 0xbf4596447e493ad5ul,
+    0xbf5596447e493ad5ul, 0xbf6596447e493ad5ul, 0xbf7596447e493ad5ul, 0xbf8596447e493ad5ul,
+    0xbf596447e493ad4dul, 0xbf696447e493ad4dul, 0xbf796447e493ad4dul, 0xbf896447e493ad4dul,
+    0x3f7a6ee06db14acdul, 0xbf66447e493ad4ceul, 0xbf76447e493ad4ceul, 0xbf6911f924eb5336ul,
+    0xbf7911f924eb5336ul, 0xbf8911f924eb5336ul, 0x3f7bb81b6c52b328ul, 0x3f8bb81b6c52b328ul,
+    0xbf711f924eb53362ul, 0xbf811f924eb53362ul, 0x3f8dc0db6295993cul, 0xbf2f924eb53361deul,
+    0xbf3f924eb53361deul, 0xbf4f924eb53361deul, 0xbf5f924eb53361deul, 0xbf6f924eb53361deul,
+    0xbf7f924eb53361deul, 0xbf8f924eb53361deul, 0x3f3b6c52b3278872ul, 0x3f4b6c52b3278872ul,
+    0x3f5b6c52b3278872ul, 0xbf424eb53361de38ul, 0xbf524eb53361de38ul, 0xbf624eb53361de38ul,
+    0xbf724eb53361de38ul, 0xbf824eb53361de38ul, 0x3f8b6295993c4390ul, 0xbf7275a99b0ef1bful,
+    0xbf8275a99b0ef1bful,
 };
 
-// x = (quadrant + fraction) * pi/2; r = fraction * pi/2 in [-pi/4, pi/4]. quadrant counts modulo 4 in its
+// x = (quadrant + fraction) * pi/2; r = fraction * pi/2 in [-0.8345, 0.8345] (the
+// low part comes after rounding). quadrant counts modulo 4 in its
 // low two bits. |x| < 2^-13 is reduced as if its exponent were -13: its callers treat such x apart.
 struct reduced_angle {
   double r;
@@ -108,23 +110,23 @@ OPENMPS_INLINE reduced_angle reduce_angle(float x) {
   return result;
 }
 
-// r + r^3 (c3 + ... + c9 r^6): 2^-37.5 relative on [-pi/4, pi/4].
+// r + r^3 (c3 + ... + c9 r^6): 2^-36.6 relative on [-0.8345, 0.8345].
 OPENMPS_INLINE double sin_reduced(double r) {
   double t = r * r;
-  double q = double_from(0x3ec6cd1b9e6553d1ul);      // 2.718115172199093e-06
-  q = q * t + double_from(0xbf2a00f7e3d5cb6ful);     // -0.00019839311600441552
-  q = q * t + double_from(0x3f81111086941058ul);     // 0.008333329302793555
-  q = q * t + double_from(0xbfc5555554c7051ful);     // -0.16666666640780023
+  double q = double_from(0x3ec6c2b9c317837bul);      // 2.713280559105513e-06
+  q = q * t + double_from(0xbf2a00c9b719208eul);     // -0.00019838774055558724
+  q = q * t + double_from(0x3f81111049a5e45dul);     // 0.008333327529486729
+  q = q * t + double_from(0xbfc55555546dafe0ul);     // -0.16666666624530446
   return r + (r * t) * q;
 }
 
-// 1 - r^2/2 + r^4 (c4 + ... + c10 r^6): 2^-43.2 on [-pi/4, pi/4].
+// 1 - r^2/2 + r^4 (c4 + ... + c10 r^6): 2^-42.2 on [-0.8345, 0.8345].
 OPENMPS_INLINE double cos_reduced(double r) {
   double t = r * r;
-  double q = double_from(0xbe9242abfd7b595ful);      // -2.721017131451408e-07
-  q = q * t + double_from(0x3efa0111fbaf5d9dul);     // 2.479951920605698e-05
-  q = q * t + double_from(0xbf56c16b89824380ul);     // -0.00138888837503634
-  q = q * t + double_from(0x3fa5555554f4da50ul);     // 0.04166666662279239
+  double q = double_from(0xbe923b0c1a4e57e0ul);      // -2.716579053317044e-07
+  q = q * t + double_from(0x3efa00eb3af81b33ul);     // 2.4798955278650114e-05
+  q = q * t + double_from(0xbf56c16b4be23114ul);     // -0.0013888881508448735
+  q = q * t + double_from(0x3fa5555554b8efa9ul);     // 0.04166666659554547
   return ((double)1.0f - t * (double)0.5f) + (t * t) * q;
 }
 
@@ -199,8 +201,8 @@ OPENMPS_INLINE float tanpi(float x) {
   return not_finite_to_nan(x, result == 0.0f ? with_sign(0.0f, x) : result);
 }
 
-// atan(t) for 0 <= t <= 1: t + t^3 (c3 + ... + c17 t^14), 2^-25.8 relative.
-OPENMPS_INLINE float atan_reduced(float t) {
+// atan(t) - t for 0 <= t <= 1: t^3 (c3 + ... + c17 t^14), 2^-25.8 relative to atan(t).
+OPENMPS_INLINE float atan_tail(float t) {
   float z = t * t;
   float q = 0.002919643f;
   q = q * z - 0.016363785f;
@@ -210,7 +212,7 @@ OPENMPS_INLINE float atan_reduced(float t) {
   q = q * z - 0.14211002f;
   q = q * z + 0.19993767f;
   q = q * z - 0.33333153f;
-  return t + (t * z) * q;
+  return (t * z) * q;
 }
 
 constexpr float half_pi_high = 1.57079637f, half_pi_low = -4.37113883e-08f;
@@ -219,8 +221,9 @@ constexpr float pi_high = 3.14159274f, pi_low = -8.74227766e-08f;
 OPENMPS_INLINE float atan(float x) {
   float a = absolute(x);
   bool inverted = a > 1.0f;
-  float p = atan_reduced(inverted ? 1.0f / a : a);
-  return with_sign(inverted ? half_pi_high - (p - half_pi_low) : p, x);
+  float t = inverted ? 1.0f / a : a;
+  float tail = atan_tail(t);
+  return with_sign(inverted ? (half_pi_high - t) - (tail - half_pi_low) : t + tail, x);
 }
 
 // By octants: the smaller of |x|, |y| over the larger. Signed zeros count as in IEEE 754.
@@ -231,22 +234,22 @@ OPENMPS_INLINE float atan2(float y, float x) {
   float t = small / large;
   t = large == 0.0f ? 0.0f : t;
   t = small == infinity() ? 1.0f : t;
-  float p = atan_reduced(t);
-  p = steep ? half_pi_high - (p - half_pi_low) : p;
+  float tail = atan_tail(t);
+  float p = steep ? (half_pi_high - t) - (tail - half_pi_low) : t + tail;
   p = (float_bits(x) & 0x80000000u) != 0u ? pi_high - (p - pi_low) : p;
   p = is_nan(x) || is_nan(y) ? quiet_nan() : p;
   return with_sign(p, y);
 }
 
-// asin(s) for 0 <= s <= 1/2, z = s^2: s + s^3 (c3 + ... + c13 z^5), 2^-31.7 relative.
-OPENMPS_INLINE float asin_reduced(float s, float z) {
+// asin(s) - s for 0 <= s <= 1/2, z = s^2: s^3 (c3 + ... + c13 z^5), 2^-31.7 relative to asin(s).
+OPENMPS_INLINE float asin_tail(float s, float z) {
   float q = 0.03768818f;
   q = q * z + 0.014318345f;
   q = q * z + 0.031838663f;
   q = q * z + 0.04451339f;
   q = q * z + 0.07500522f;
   q = q * z + 0.1666666f;
-  return s + (s * z) * q;
+  return (s * z) * q;
 }
 
 // Above 1/2: asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2)). |x| > 1 gives the root of a negative number, NaN.
@@ -255,8 +258,8 @@ OPENMPS_INLINE float asin(float x) {
   bool large = a > 0.5f;
   float z = large ? (1.0f - a) * 0.5f : a * a;
   float s = large ? __builtin_elementwise_sqrt(z) : a;
-  float p = asin_reduced(s, z);
-  return with_sign(large ? half_pi_high - (2.0f * p - half_pi_low) : p, x);
+  float tail = asin_tail(s, z);
+  return with_sign(large ? (half_pi_high - 2.0f * s) - (2.0f * tail - half_pi_low) : s + tail, x);
 }
 
 OPENMPS_INLINE float acos(float x) {
@@ -264,7 +267,7 @@ OPENMPS_INLINE float acos(float x) {
   bool large = a > 0.5f;
   float z = large ? (1.0f - a) * 0.5f : a * a;
   float s = large ? __builtin_elementwise_sqrt(z) : a;
-  float p = asin_reduced(s, z);
+  float p = s + asin_tail(s, z);
   float outer = x < 0.0f ? pi_high - (2.0f * p - pi_low) : 2.0f * p;
   return large ? outer : half_pi_high - (with_sign(p, x) - half_pi_low);
 }
