@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// compact: from a contiguous mask to what is set in it. First each block of the mask is counted; the host adds the counts up; then each
-// block writes from its own start, so that results are in order.
+// compact: from a contiguous mask to what is set in it. First each block of the mask is counted, then one thread adds the counts up, then
+// each block writes from its own start, so that results are in order.
 
 #include <metal_stdlib>
 #include "index_arguments.h"
@@ -14,6 +14,13 @@ kernel void compact_count(device const bool *mask [[buffer(0)]], device long *co
   long count = 0;
   for (long i = begin; i < end; i++) count += mask[i] ? 1 : 0;
   counts[block] = count;
+}
+
+// starts[b] = elements set before block b. starts[0] is 0 and starts[b + 1] holds the count of block b on entry.
+kernel void compact_starts(device long *starts [[buffer(1)]], constant mps_compact_arguments &a [[buffer(2)]],
+                           uint thread_position [[thread_position_in_grid]]) {
+  const long blocks = (a.count + a.block - 1) / a.block;
+  for (long b = 0; b < blocks; b++) starts[b + 1] += starts[b];
 }
 
 // Coordinates of the elements that are set: out[row, dimension].
