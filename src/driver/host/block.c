@@ -225,7 +225,7 @@ void mps_host_plan_run(const mps_host_plan *plan, uint64_t begin, uint64_t end, 
   for (uint32_t i = 0; i < plan->read_count; i++) {
     if (plan->reads[i].layout == MPS_HOST_PERIODIC) fill_periodic(&f, &plan->reads[i], plan->tiled ? plan->block : end - begin);
   }
-  for (uint32_t i = 0; i < plan->program->register_count; i++) {
+  for (uint32_t i = 0; i < plan->register_count; i++) {
     f.slots[MPS_HOST_REGISTER_SLOT + i] = scratch_at(&f, plan->register_places[i]);
   }
   range r;

@@ -27,6 +27,9 @@ typedef struct state {
   uint8_t last_read[MPS_PROGRAM_MAX_OPERANDS];   /* instruction that last reads what memory held */
   uint8_t writer[MPS_PROGRAM_MAX_OPERANDS];      /* instruction that first writes it */
   bool read_back[MPS_PROGRAM_MAX_OPERANDS];      /* read after it was written */
+  uint8_t register_slot[MPS_PROGRAM_MAX_REGISTERS]; /* that holds the register now; NONE */
+  uint8_t register_bytes[MPS_HOST_MAX_REGISTERS];   /* of an element in each of the plan's registers */
+  uint8_t register_owner[MPS_HOST_MAX_REGISTERS];   /* the program's register */
 } state;
 
 static const uint8_t compute_bytes[MPS_COMPUTE_COUNT] = {
@@ -238,13 +241,29 @@ static mps_status add_write(state *s, unsigned index, unsigned compute) {
 }
 
 /* ---- instructions ---- */
+static uint8_t slot_of_register(state *s, unsigned number, uint8_t bytes) {
+  mps_host_plan *plan = s->plan;
+  uint32_t i = 0;
+  while (i < plan->register_count && (s->register_owner[i] != number || s->register_bytes[i] != bytes)) i++;
+  if (i == plan->register_count) {
+    s->register_owner[i] = (uint8_t)number;
+    s->register_bytes[i] = bytes;
+    plan->register_count++;
+  }
+  s->register_slot[number] = (uint8_t)(MPS_HOST_REGISTER_SLOT + i);
+  return s->register_slot[number];
+}
+
 static mps_status add_sources(state *s, uint32_t number, mps_host_operation *operation) {
   const mps_instruction *instruction = &s->program->instructions[number];
   operation->source_count = instruction->source_count;
   for (unsigned i = 0; i < instruction->source_count; i++) {
     unsigned source = instruction->sources[i];
     if (source >= MPS_PROGRAM_REGISTER) {
-      operation->sources[i] = (uint8_t)(MPS_HOST_REGISTER_SLOT + source - MPS_PROGRAM_REGISTER);
+      operation->sources[i] = s->register_slot[source - MPS_PROGRAM_REGISTER];
+      if (operation->sources[i] == NONE) {
+        return mps_error_set(MPS_STATUS_INTERNAL_ERROR, "instruction %u reads a register that nothing wrote", (unsigned)number);
+      }
     } else if (s->write_index[source] != NONE) {
       operation->sources[i] = (uint8_t)(MPS_HOST_WRITE_SLOT + source);
       s->read_back[source] = true;
@@ -280,7 +299,7 @@ static mps_status add_operation(state *s, uint32_t number) {
   }
   unsigned destination = instruction->destination;
   if (destination >= MPS_PROGRAM_REGISTER) {
-    operation->destination = (uint8_t)(MPS_HOST_REGISTER_SLOT + destination - MPS_PROGRAM_REGISTER);
+    operation->destination = slot_of_register(s, destination - MPS_PROGRAM_REGISTER, compute_bytes[result]);
     return MPS_STATUS_OK;
   }
   operation->destination = (uint8_t)(MPS_HOST_WRITE_SLOT + destination);
@@ -363,15 +382,7 @@ static void place_registers(state *s) {
     a->place = place(plan, a->value_bytes);
     raw |= a->convert && a->layout != MPS_HOST_CONTIGUOUS;
   }
-  uint8_t bytes[MPS_PROGRAM_MAX_REGISTERS];
-  memset(bytes, 0, s->program->register_count);
-  for (uint32_t i = 0; i < plan->operation_count; i++) {
-    unsigned destination = plan->operations[i].destination;
-    if (destination < MPS_HOST_REGISTER_SLOT) continue;
-    uint8_t *b = &bytes[destination - MPS_HOST_REGISTER_SLOT];
-    if (plan->operations[i].value_bytes > *b) *b = plan->operations[i].value_bytes;
-  }
-  for (uint32_t i = 0; i < s->program->register_count; i++) plan->register_places[i] = place(plan, bytes[i]);
+  for (uint32_t i = 0; i < plan->register_count; i++) plan->register_places[i] = place(plan, s->register_bytes[i]);
   plan->raw_place = place(plan, raw ? 8 : 0);
 }
 
@@ -418,7 +429,8 @@ mps_status mps_host_plan_make(mps_host_plan *plan, const mps_program *program, c
     s.read_back[i] = false;
   }
   plan->program = program;
-  plan->read_count = plan->write_count = 0;
+  for (uint32_t i = 0; i < program->register_count; i++) s.register_slot[i] = NONE;
+  plan->read_count = plan->write_count = plan->register_count = 0;
   plan->operation_count = program->instruction_count;
   choose_dimensions(plan, program);
   for (uint32_t i = 0; i < program->instruction_count; i++) {

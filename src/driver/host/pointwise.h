@@ -56,10 +56,12 @@ typedef struct mps_host_operation {
   uint8_t sources[MPS_PROGRAM_MAX_SOURCES];
 } mps_host_operation;
 
-/* Slots: read operands, written operands, registers of the program. */
+/* Slots: read operands, written operands, registers. A register of the program has one for each size that it is used with (1, 4 and
+ * 8 bytes), so that an operation may narrow or widen from a register into itself. */
+#define MPS_HOST_MAX_REGISTERS (3 * MPS_PROGRAM_MAX_REGISTERS)
 #define MPS_HOST_WRITE_SLOT MPS_PROGRAM_MAX_OPERANDS
 #define MPS_HOST_REGISTER_SLOT (2 * MPS_PROGRAM_MAX_OPERANDS)
-#define MPS_HOST_SLOT_COUNT (2 * MPS_PROGRAM_MAX_OPERANDS + MPS_PROGRAM_MAX_REGISTERS)
+#define MPS_HOST_SLOT_COUNT (2 * MPS_PROGRAM_MAX_OPERANDS + MPS_HOST_MAX_REGISTERS)
 
 typedef struct mps_host_plan {
   const mps_program *program;
@@ -76,7 +78,8 @@ typedef struct mps_host_plan {
   uint64_t chunk_items;    /* of a chunk, when it runs on several threads */
   int64_t sizes[MPS_MAX_RANK];
   uint8_t order[MPS_MAX_RANK]; /* the program's dimension that is the plan's dimension d */
-  uint32_t register_places[MPS_PROGRAM_MAX_REGISTERS];
+  uint32_t register_count;
+  uint32_t register_places[MPS_HOST_MAX_REGISTERS];
   mps_host_operation operations[MPS_PROGRAM_MAX_INSTRUCTIONS];
   mps_host_access reads[MPS_PROGRAM_MAX_OPERANDS];
   mps_host_access writes[MPS_PROGRAM_MAX_OPERANDS];
