@@ -175,6 +175,8 @@ def two_over_pi_table():
         high.append(struct.unpack("<Q", struct.pack("<d", float(first)))[0])
         low.append(struct.unpack("<Q", struct.pack("<d", float(t - first)))[0])
         assert mp.mpf(float(first)) == first
+    for row in (high, low):
+        row.append(0x7ff8000000000000)  # for the exponent of infinity and NaN
     return high, low
 
 

@@ -10,9 +10,10 @@ namespace openmps_math {
 
 // 2^23 ((2/pi * 2^(k-23)) mod 4) for k = -13 ... 127, as the bits of doubles. x = m 2^k with m in [1, 2), so
 // that 2^23 m is an integer and m times this is 2/pi x modulo 4. The high parts have 29 bits: their product
-// with m is exact. The low parts are the rest, and add some 2^-57 of error in quarter turns.
+// with m is exact. The low parts are the rest, and add some 2^-57 of error in quarter turns. The last entry
+// is for the exponent of infinity and NaN: NaN.
 // Made by tests/metal/fit_polynomials.py.
-static const u64 two_over_pi_high[141] = {
+static const u64 two_over_pi_high[142] = {
     0x3f145f306e000000ul, 0x3f245f306e000000ul, 0x3f345f306e000000ul, 0x3f445f306e000000ul,
     0x3f545f306e000000ul, 0x3f645f306e000000ul, 0x3f745f306e000000ul, 0x3f845f306e000000ul,
     0x3f945f306e000000ul, 0x3fa45f306e000000ul, 0x3fb45f306e000000ul, 0x3fc45f306e000000ul,
@@ -48,9 +49,9 @@ static const u64 two_over_pi_high[141] = {
     0x4161f534de000000ul, 0xc16c159644000000ul, 0x414f534ddc000000ul, 0x415f534ddc000000ul,
     0x416f534ddc000000ul, 0xc12596447e000000ul, 0xc13596447e000000ul, 0xc14596447e000000ul,
     0xc15596447e000000ul, 0xc16596447e000000ul, 0x4164d37703000000ul, 0xc1665911f9000000ul,
-    0x41634ddc0e000000ul,
+    0x41634ddc0e000000ul, 0x7ff8000000000000ul,
 };
-static const u64 two_over_pi_low[141] = {
+static const u64 two_over_pi_low[142] = {
     0xbd2b1bbead603d8bul, 0xbd3b1bbead603d8bul, 0xbd4b1bbead603d8bul, 0xbd5b1bbead603d8bul,
     0xbd6b1bbead603d8bul, 0xbd7b1bbead603d8bul, 0xbd8b1bbead603d8bul, 0xbd9b1bbead603d8bul,
     0xbdab1bbead603d8bul, 0xbdbb1bbead603d8bul, 0xbdcb1bbead603d8bul, 0xbddb1bbead603d8bul,
@@ -86,7 +87,7 @@ static const u64 two_over_pi_low[141] = {
     0xbf7f924eb53361deul, 0xbf8f924eb53361deul, 0x3f3b6c52b3278872ul, 0x3f4b6c52b3278872ul,
     0x3f5b6c52b3278872ul, 0xbf424eb53361de38ul, 0xbf524eb53361de38ul, 0xbf624eb53361de38ul,
     0xbf724eb53361de38ul, 0xbf824eb53361de38ul, 0x3f8b6295993c4390ul, 0xbf7275a99b0ef1bful,
-    0xbf8275a99b0ef1bful,
+    0xbf8275a99b0ef1bful, 0x7ff8000000000000ul,
 };
 
 // x = (quadrant + fraction) * pi/2; r = fraction * pi/2 in [-0.8345, 0.8345] (the
@@ -101,7 +102,6 @@ OPENMPS_INLINE reduced_angle reduce_angle(float x) {
   u32 bits = float_bits(x);
   int index = (int)((bits >> 23) & 255u) - 114;
   index = index < 0 ? 0 : index;
-  index = index > 140 ? 140 : index;
   double m = (double)float_from((bits & 0x807fffffu) | 0x3f800000u);
   double turn = m * double_from(two_over_pi_high[index]);
   double sum = turn + round_magic_double();
@@ -136,27 +136,23 @@ OPENMPS_INLINE float sin_of_quadrant(double sine, double cosine, u64 quadrant) {
   return (float)double_from(double_bits(value) ^ ((quadrant & 2ul) << 62));
 }
 
-OPENMPS_INLINE float not_finite_to_nan(float x, float result) {
-  return absolute(x) < infinity() ? result : quiet_nan();
-}
-
 OPENMPS_INLINE float sin(float x) {
   reduced_angle a = reduce_angle(x);
   float result = sin_of_quadrant(sin_reduced(a.r), cos_reduced(a.r), a.quadrant);
-  return absolute(x) < 0.0001220703125f ? x : not_finite_to_nan(x, result);
+  return absolute(x) < 0.0001220703125f ? x : result;
 }
 
 OPENMPS_INLINE float cos(float x) {
   reduced_angle a = reduce_angle(x);
-  return not_finite_to_nan(x, sin_of_quadrant(sin_reduced(a.r), cos_reduced(a.r), a.quadrant + 1ul));
+  return sin_of_quadrant(sin_reduced(a.r), cos_reduced(a.r), a.quadrant + 1ul);
 }
 
 OPENMPS_INLINE float sincos(float x, float& cosine) {
   reduced_angle a = reduce_angle(x);
   double s = sin_reduced(a.r), c = cos_reduced(a.r);
-  cosine = not_finite_to_nan(x, sin_of_quadrant(s, c, a.quadrant + 1ul));
+  cosine = sin_of_quadrant(s, c, a.quadrant + 1ul);
   float result = sin_of_quadrant(s, c, a.quadrant);
-  return absolute(x) < 0.0001220703125f ? x : not_finite_to_nan(x, result);
+  return absolute(x) < 0.0001220703125f ? x : result;
 }
 
 // tan(r), or -1/tan(r) in odd quadrants.
@@ -169,7 +165,7 @@ OPENMPS_INLINE float tan_of_quadrant(double r, u64 quadrant) {
 OPENMPS_INLINE float tan(float x) {
   reduced_angle a = reduce_angle(x);
   float result = tan_of_quadrant(a.r, a.quadrant);
-  return absolute(x) < 0.0001220703125f ? x : not_finite_to_nan(x, result);
+  return absolute(x) < 0.0001220703125f ? x : result;
 }
 
 // x = (quadrant + fraction) / 2 exactly; from 2^23 on every float is a whole number, from 2^24 an even one.
@@ -180,6 +176,10 @@ OPENMPS_INLINE reduced_angle reduce_half_turns(float x) {
   double fraction = twice - (sum - round_magic_double());
   reduced_angle result = {fraction * double_from(0x3ff921fb54442d18ul), double_bits(sum)};
   return result;
+}
+
+OPENMPS_INLINE float not_finite_to_nan(float x, float result) {
+  return absolute(x) < infinity() ? result : quiet_nan();
 }
 
 OPENMPS_INLINE float sinpi(float x) {
