@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * provider: the table, and what its calls share: single-threaded library calls spread over workers, errors, scratch memory.
+ */
+#include "bridge/provider.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/InferenceMode.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace openmps::dense {
+namespace {
+
+// A piece is worth a helper from this many nanoseconds on; large jobs are cut into pieces of about kPieceNs.
+constexpr double kWorthwhileNs = 40e3, kSmallPieceNs = 20e3, kPieceNs = 400e3;
+constexpr int64_t kMaxPieces = 256;
+
+// Holds OpenMP and MKL to one thread, for calls from the calling thread only.
+void hold_to_one_thread() {
+  thread_local bool held = false;
+  if (held) return;
+  at::get_num_threads();  // lets ATen set its own number first, once a thread
+  if (auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) set(1);
+  if (auto set = reinterpret_cast<int (*)(int)>(dlsym(RTLD_DEFAULT, "MKL_Set_Num_Threads_Local"))) set(1);
+  held = true;
+}
+
+struct Job {
+  const std::function<void(uint32_t)> &work;
+  std::atomic<bool> failed{false};
+  std::mutex mutex;
+  std::string message;
+
+  void fail(const char *text) {
+    std::lock_guard<std::mutex> guard(mutex);
+    if (!failed.exchange(true)) message = text;
+  }
+};
+
+void run_piece(void *context, uint32_t index) {
+  Job &job = *static_cast<Job *>(context);
+  if (job.failed.load(std::memory_order_relaxed)) return;
+  try {
+    hold_to_one_thread();
+    c10::InferenceMode below_autograd;
+    job.work(index);
+  } catch (const c10::Error &e) {
+    job.fail(e.what_without_backtrace());
+  } catch (const std::exception &e) {
+    job.fail(e.what());
+  } catch (...) {
+    job.fail("unknown exception");
+  }
+}
+
+bool takes(mps_dense_kind kind, mps_dtype dtype) {
+  switch (dtype) {
+    case MPS_DTYPE_F32:
+    case MPS_DTYPE_F16:
+    case MPS_DTYPE_BF16:
+      return true;
+    case MPS_DTYPE_C64:
+      return kind == MPS_DENSE_GEMM;
+    default:
+      return false;
+  }
+}
+
+bool ask(const char *operator_name) {
+  auto schema = c10::Dispatcher::singleton().findSchema({operator_name, ""});
+  return schema.has_value() && schema->typed<bool()>().call();
+}
+
+}  // namespace
+
+mps_status spread(uint32_t count, const std::function<void(uint32_t)> &work) {
+  Job job{work, {}, {}, {}};
+  mps_dense_parallel(count, run_piece, &job);
+  return job.failed.load() ? mps_error_set(MPS_STATUS_PROVIDER_ERROR, "%s", job.message.c_str()) : MPS_STATUS_OK;
+}
+
+int64_t pieces_for(double nanoseconds) {
+  if (nanoseconds < kWorthwhileNs) return 1;
+  double pieces = std::max(std::min(nanoseconds / kSmallPieceNs, 4.0), nanoseconds / kPieceNs);
+  return std::min(static_cast<int64_t>(pieces), kMaxPieces);
+}
+
+at::ScalarType scalar_type(mps_dtype dtype) {
+  switch (dtype) {
+    case MPS_DTYPE_F16: return at::kHalf;
+    case MPS_DTYPE_BF16: return at::kBFloat16;
+    case MPS_DTYPE_C64: return at::kComplexFloat;
+    default: return at::kFloat;
+  }
+}
+
+at::Tensor alias(void *data, at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType type) {
+  return at::from_blob(data, sizes, strides, at::TensorOptions().dtype(type));
+}
+
+void *scratch(unsigned slot, size_t bytes) {
+  struct Block {
+    std::unique_ptr<char[]> memory;
+    size_t bytes = 0;
+  };
+  thread_local Block blocks[4];
+  Block &block = blocks[slot];
+  if (block.bytes < bytes) {
+    block.memory.reset();
+    block.bytes = 0;
+    block.memory = std::make_unique_for_overwrite<char[]>(bytes + 64);
+    block.bytes = bytes;
+  }
+  auto address = reinterpret_cast<uintptr_t>(block.memory.get());
+  return reinterpret_cast<void *>((address + 63) & ~uintptr_t{63});
+}
+
+bool has_native(at::ScalarType type) {
+  static const bool half = ask("mkldnn::_is_mkldnn_fp16_supported");
+  static const bool bfloat16 = ask("mkldnn::_is_mkldnn_bf16_supported");
+  return type == at::kHalf ? half : bfloat16;
+}
+
+}  // namespace openmps::dense
+
+namespace openmps {
+
+const mps_dense_provider *dense_provider() {
+  static const mps_dense_provider provider = {"torch", dense::takes, dense::gemm, dense::convolution, dense::convolution_backward};
+  return &provider;
+}
+
+}  // namespace openmps

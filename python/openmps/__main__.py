@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line: `openmps info [--json]`."""
+import argparse
+import json
+import os
+import platform
+import shutil
+import sys
+
+# Settings that OpenMPS reads; those in force are shown.
+PREFIXES = ("OPENMPS", "PYTORCH_MPS_", "PYTORCH_ENABLE_MPS_FALLBACK", "PYTORCH_DEBUG_MPS_ALLOCATOR")
+
+
+def find_compiler():
+    """The compiler for shaders: OPENMPS_CLANG, else the ziglang wheel; None when there is none."""
+    named = os.environ.get("OPENMPS_CLANG")
+    if named:
+        return shutil.which(named) or f"{named} (not found)"
+    try:
+        import ziglang
+    except ImportError:
+        return None
+    return os.path.join(os.path.dirname(ziglang.__file__), "zig")
+
+
+def gather():
+    """Everything `info` knows, as plain data."""
+    import torch
+
+    import openmps
+
+    facts = {
+        "openmps": openmps.__version__,
+        "torch": torch.__version__,
+        "built_for_torch": openmps._build.torch,
+        "python": platform.python_version(),
+        "active": openmps.is_active(),
+        "compiler": find_compiler(),
+        "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith(PREFIXES)},
+    }
+    if openmps.is_active():
+        from openmps import _bridge
+
+        native, missing = _bridge.coverage()
+        facts["device"] = _bridge.device_info()
+        facts["memory"] = _bridge.heap_statistics()
+        facts["coverage"] = {"native": len(native), "entries": len(native) + len(missing), "missing": missing}
+        facts["cpu_fallback"] = _bridge.fallback_enabled()
+    return facts
+
+
+def show(facts):
+    """The same for people."""
+    print(f"OpenMPS {facts['openmps']}, built for torch {facts['built_for_torch']}; torch {facts['torch']}, Python {facts['python']}")
+    if not facts["active"]:
+        print("not active in this process (OPENMPS=0, another torch, or torch has MPS of its own)")
+    device = facts.get("device")
+    if device:
+        gib = 2.0**30
+        print(f"device    {device['name']}: {device['core_count']} cores, driver {device['driver']}, kernels {device['kernel_level']}")
+        print(f"limits    {device['max_threads_per_threadgroup']} threads a threadgroup, simdgroups of {device['thread_execution_width']}, "
+              f"{device['threadgroup_memory_bytes'] // 1024} KiB threadgroup memory")
+        print(f"memory    {device['recommended_memory'] / gib:.2f} GiB recommended, {device['max_buffer_length'] / gib:.2f} GiB a buffer"
+              + (", unified" if device["unified_memory"] else ""))
+        coverage = facts["coverage"]
+        print(f"coverage  {coverage['native']} of {coverage['entries']} MPS entries native; the others "
+              + ("run on the CPU (PYTORCH_ENABLE_MPS_FALLBACK)" if facts["cpu_fallback"] else "raise NotImplementedError"))
+    print(f"compiler  {facts['compiler'] or 'none: pip install openmps[shaders] to compile shaders of your own'}")
+    for name, value in facts["environment"].items():
+        print(f"setting   {name}={value}")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="openmps", description="PyTorch's mps device on machines without Metal.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    info = commands.add_parser("info", help="versions, device, coverage and settings")
+    info.add_argument("--json", action="store_true", help="as JSON, with the names of the entries that are missing")
+    options = parser.parse_args()
+    facts = gather()
+    if options.json:
+        json.dump(facts, sys.stdout, indent=2)
+        print()
+    else:
+        show(facts)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
