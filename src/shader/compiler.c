@@ -3,8 +3,9 @@
  * compiler: clang's command lines, and what is read from its output.
  *
  * A kernel with private arrays that stay in memory must not be vectorised over threads (host_launch.h). Only the optimiser knows which
- * ones stay, so clang prints each function as the vectoriser sees it; entries with an alloca make the file compile once more, with those
- * entries serial. The vectoriser would otherwise let iterations share the array: wrong results without a word.
+ * ones stay, so clang prints each function as the vectoriser sees it, and tells which loops were vectorised; entries with an alloca whose
+ * loop over threads was make the file compile once more, with those entries serial. The vectoriser would otherwise let iterations share
+ * the array: wrong results without a word.
  */
 #include "shader/compiler.h"
 
@@ -164,8 +165,8 @@ static mps_status generate(const mps_compiler *compiler, const char *input, cons
     add(&c, "shader/host_launch.h");
   }
   if (dump) {
-    add(&c, "-mllvm");
-    add(&c, "-print-before=loop-vectorize");
+    static const char *const flags[] = {"-mllvm", "-print-before=loop-vectorize", "-Rpass=loop-vectorize", NULL};
+    add_all(&c, flags);
   }
   add(&c, is_target(options, "nvptx") ? "-S" : "-c");
   add(&c, "-o");
@@ -174,35 +175,42 @@ static mps_status generate(const mps_compiler *compiler, const char *input, cons
   return run(&c, options, out_text, out_code);
 }
 
-/* Writes the numbers of entries that hold an alloca to `out`, each with a comma; cuts the dump off `text`. False if they do not fit. */
+/* True if the vectoriser took the loop over threads of the function whose dump begins at `p`: its remark follows the dump. */
+static bool vectorized_threads(const char *p, const char *next_dump) {
+  static const char mark[] = "host_launch.h:", remark[] = ": remark: vectorized loop";
+  while ((p = strstr(p, mark)) != NULL && p < next_dump) {
+    p += sizeof mark - 1;
+    const char *rest = p + strspn(p, "0123456789:");
+    if (strncmp(rest - 1, remark, sizeof remark - 1) == 0 || strncmp(rest, remark + 1, sizeof remark - 2) == 0) return true;
+  }
+  return false;
+}
+
+/* Writes the numbers of entries that hold an alloca and were vectorised over threads to `out`, each with a comma; cuts the dumps off
+ * `text`. False if they do not fit. */
 static bool find_private_memory(char *text, char *out, size_t capacity) {
   static const char mark[] = "; *** IR Dump Before";
   size_t used = 0;
-  bool fits = true;
   out[0] = 0;
-  char *dump = strstr(text, mark);
-  for (char *p = dump; p && (p = strstr(p, "\ndefine ")) != NULL;) {
-    char *line_end = strchr(p + 1, '\n'), *body_end = strstr(p, "\n}");
-    char *alloca_at = body_end ? strstr(p, " = alloca ") : NULL;
-    char *entry = strstr(p, "mps_entry_");
-    if (alloca_at && alloca_at < body_end && entry && line_end && entry < line_end) {
-      int length = snprintf(out + used, capacity - used, "%d,", atoi(entry + 10));
-      if (length < 0 || (size_t)length >= capacity - used) {
-        fits = false;
-        break;
-      }
-      used += (size_t)length;
-    }
-    p = body_end ? body_end : p + 1;
+  char *first = strstr(text, mark), *end = text + strlen(text);
+  for (char *p = first, *next; p; p = next) {
+    next = strstr(p + 1, mark);
+    const char *stop = next ? next : end;
+    const char *define = strstr(p, "\ndefine "), *entry = strstr(p, "mps_entry_"), *alloca_at = strstr(p, " = alloca ");
+    if (!define || define >= stop || !entry || entry >= stop || entry > strchr(define + 1, '\n')) continue;
+    if (!alloca_at || alloca_at >= stop || !vectorized_threads(p, stop)) continue;
+    int length = snprintf(out + used, capacity - used, "%d,", atoi(entry + 10));
+    if (length < 0 || (size_t)length >= capacity - used) return false;
+    used += (size_t)length;
   }
-  if (dump) *dump = 0;
-  return fits;
+  if (first) *first = 0;
+  return true;
 }
 
 /* The second half of compiling: what the reader wrote lies in `input`. */
 static mps_status generate_checked(const mps_compiler *compiler, const char *input, const char *object, const mps_compile_options *options,
                                    const mps_reading *reading, const char *file, char **out_warnings) {
-  char serial[1024] = "";
+  char serial[1000] = "";
   char *text;
   int code;
   bool dump = options->mode == MPS_READER_HOST && reading->kernel_count > 0;

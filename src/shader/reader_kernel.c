@@ -348,7 +348,8 @@ static void export_plain(reader *r, const declaration *d, const kernel_attribute
   if (d->specialization) find_function_name(r, d->head, d->parameters, &begin, &finish);
   unsigned n = (unsigned)r->kernels.count;
   const char *full_name = mps_reader_render(r, begin, finish);
-  mps_reader_append(r, d->end - 1, mps_reader_text(r, " static constexpr auto *mps_pointer_%u = &%s;", n, full_name));
+  const char *types = mps_reader_render(r, d->parameters, r->partner[d->parameters] + 1); /* Metal may have a function of that name */
+  mps_reader_append(r, d->end - 1, mps_reader_text(r, " static constexpr void (*mps_pointer_%u)%s = &%s;", n, types, full_name));
   mps_reader_append(r, d->end - 1, entry_text(r, host_name, attributes->max_threads, reach, assign_roles(r, d->name, parameters)));
 }
 
