@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// norm_rows: layer norm and rms norm over rows of neighbours, and their gradients. Weights and statistics are float.
+
+#include "welford.h"
+#include "norm_arguments.h"
+
+// Mean and 1 / sqrt(variance + epsilon) of a row; rms norm: of the squares, with mean 0.
+struct row_statistics {
+  float mean;
+  float scale;
+};
+template <typename T>
+inline row_statistics statistics_of_row(device const T *x, constant mps_norm_rows &a) {
+  row_statistics s;
+  moments total = no_moments();
+  float squares = 0.0f;
+  for (long begin = 0; begin < a.count; begin += MOMENTS_BLOCK) {
+    const long n = min((long)MOMENTS_BLOCK, (long)a.count - begin);
+    float sums[MOMENTS_LANES], distances[MOMENTS_LANES];
+    for (uint l = 0; l < MOMENTS_LANES; l++) sums[l] = distances[l] = 0.0f;
+    distances_of_run<T>(sums, distances, x + begin, 1, n, 0.0f);
+    if (!a.centred) {
+      squares += fold_sums(distances);
+      continue;
+    }
+    const float mean = fold_sums(sums) / float(n);
+    for (uint l = 0; l < MOMENTS_LANES; l++) sums[l] = distances[l] = 0.0f;
+    distances_of_run<T>(sums, distances, x + begin, 1, n, mean);
+    const float sum = fold_sums(sums);
+    total = merge_moments(total, make_moments(float(n), mean, sum, fold_sums(distances)));
+  }
+  s.mean = a.centred ? total.mean + total.low : 0.0f;
+  s.scale = 1.0f / sqrt((a.centred ? total.m2 : squares) / float(a.count) + a.epsilon);
+  return s;
+}
+
+template <typename T>
+kernel void norm_rows_forward(device const T *input [[buffer(0)]], device T *output [[buffer(1)]],
+                              constant mps_norm_rows &a [[buffer(2)]], device const float *weight [[buffer(3)]],
+                              device const float *bias [[buffer(4)]], device float *means [[buffer(5)]],
+                              device float *scales [[buffer(6)]], uint row [[thread_position_in_grid]]) {
+  device const T *x = input + row * a.count;
+  device T *y = output + row * a.count;
+  const row_statistics s = statistics_of_row<T>(x, a);
+  if (a.centred) means[row] = s.mean;
+  scales[row] = s.scale;
+  if (a.has_weight && a.has_bias) {
+    VECTORIZE
+    for (long i = 0; i < a.count; i++) y[i] = T((float(x[i]) - s.mean) * s.scale * weight[i] + bias[i]);
+  } else if (a.has_weight) {
+    VECTORIZE
+    for (long i = 0; i < a.count; i++) y[i] = T((float(x[i]) - s.mean) * s.scale * weight[i]);
+  } else if (a.has_bias) {
+    VECTORIZE
+    for (long i = 0; i < a.count; i++) y[i] = T((float(x[i]) - s.mean) * s.scale + bias[i]);
+  } else {
+    VECTORIZE
+    for (long i = 0; i < a.count; i++) y[i] = T((float(x[i]) - s.mean) * s.scale);
+  }
+}
+
+// dx = scale * (g - mean(g) - xhat * mean(g * xhat)) with g = grad * weight; rms norm leaves mean(g) out.
+template <typename T>
+kernel void norm_rows_backward(device const T *grad [[buffer(0)]], device const T *input [[buffer(1)]],
+                               constant mps_norm_rows &a [[buffer(2)]], device const float *weight [[buffer(3)]],
+                               device const float *means [[buffer(4)]], device const float *scales [[buffer(5)]],
+                               device T *result [[buffer(6)]], uint row [[thread_position_in_grid]]) {
+  device const T *g = grad + row * a.count, *x = input + row * a.count;
+  device T *r = result + row * a.count;
+  const float mean = a.centred ? means[row] : 0.0f, scale = scales[row];
+  float sum = 0.0f, dot = 0.0f;
+  for (long begin = 0; begin < a.count; begin += MOMENTS_BLOCK) {
+    const long end = min(begin + MOMENTS_BLOCK, (long)a.count);
+    float sums[MOMENTS_LANES], dots[MOMENTS_LANES];
+    for (uint l = 0; l < MOMENTS_LANES; l++) sums[l] = dots[l] = 0.0f;
+    long i = begin;
+    for (; i + MOMENTS_LANES <= end; i += MOMENTS_LANES) {
+      device const T *p = g + i, *q = x + i;
+      device const float *w = weight + i;
+      if (a.has_weight) {
+        VECTORIZE
+        for (uint l = 0; l < MOMENTS_LANES; l++) {
+          const float v = float(p[l]) * w[l];
+          sums[l] += v;
+          dots[l] += v * (float(q[l]) - mean);
+        }
+      } else {
+        VECTORIZE
+        for (uint l = 0; l < MOMENTS_LANES; l++) {
+          const float v = float(p[l]);
+          sums[l] += v;
+          dots[l] += v * (float(q[l]) - mean);
+        }
+      }
+    }
+    for (uint l = 0; i < end; i++, l++) {
+      const float v = float(g[i]) * (a.has_weight ? weight[i] : 1.0f);
+      sums[l] += v;
+      dots[l] += v * (float(x[i]) - mean);
+    }
+    sum += fold_sums(sums);
+    dot += fold_sums(dots);
+  }
+  const float count = float(a.count), shift = a.centred ? sum / count : 0.0f, slope = dot * scale * scale / count;
+  if (a.has_weight) {
+    VECTORIZE
+    for (long i = 0; i < a.count; i++) r[i] = T(scale * (float(g[i]) * weight[i] - shift - (float(x[i]) - mean) * slope));
+  } else {
+    VECTORIZE
+    for (long i = 0; i < a.count; i++) r[i] = T(scale * (float(g[i]) - shift - (float(x[i]) - mean) * slope));
+  }
+}
+
+// Gradients of weight and bias: sums over a chunk of rows of grad * xhat and of grad, into [chunk][count].
+template <typename T>
+kernel void norm_rows_weight(device const T *grad [[buffer(0)]], device const T *input [[buffer(1)]],
+                             constant mps_norm_rows &a [[buffer(2)]], device const float *means [[buffer(3)]],
+                             device const float *scales [[buffer(4)]], device float *weights [[buffer(5)]],
+                             device float *biases [[buffer(6)]], uint2 position [[thread_position_in_grid]]) {
+  const long first = position.x * (long)MPS_NORM_TILE, width = min((long)MPS_NORM_TILE, (long)a.count - first);
+  const long begin = position.y * a.chunk, end = min(begin + a.chunk, (long)a.rows);
+  float products[MPS_NORM_TILE], sums[MPS_NORM_TILE];
+  for (long j = 0; j < width; j++) products[j] = sums[j] = 0.0f;
+  for (long row = begin; row < end; row++) {
+    const float mean = a.centred ? means[row] : 0.0f, scale = scales[row];
+    device const T *g = grad + row * a.count + first, *x = input + row * a.count + first;
+    VECTORIZE
+    for (long j = 0; j < width; j++) {
+      const float v = float(g[j]);
+      sums[j] += v;
+      products[j] += v * ((float(x[j]) - mean) * scale);
+    }
+  }
+  for (long j = 0; j < width; j++) {
+    if (a.has_weight) weights[position.y * a.count + first + j] = products[j];
+    if (a.has_bias) biases[position.y * a.count + first + j] = sums[j];
+  }
+}
+
+#define ROWS_KERNELS(suffix, type)                                                                                      \
+  template [[host_name("norm_rows_forward_" #suffix)]] kernel void norm_rows_forward<type>(                             \
+      device const type *input [[buffer(0)]], device type *output [[buffer(1)]], constant mps_norm_rows &a [[buffer(2)]], \
+      device const float *weight [[buffer(3)]], device const float *bias [[buffer(4)]], device float *means [[buffer(5)]], \
+      device float *scales [[buffer(6)]], uint row [[thread_position_in_grid]]);                                        \
+  template [[host_name("norm_rows_backward_" #suffix)]] kernel void norm_rows_backward<type>(                           \
+      device const type *grad [[buffer(0)]], device const type *input [[buffer(1)]],                                    \
+      constant mps_norm_rows &a [[buffer(2)]], device const float *weight [[buffer(3)]],                                \
+      device const float *means [[buffer(4)]], device const float *scales [[buffer(5)]],                                \
+      device type *result [[buffer(6)]], uint row [[thread_position_in_grid]]);                                         \
+  template [[host_name("norm_rows_weight_" #suffix)]] kernel void norm_rows_weight<type>(                               \
+      device const type *grad [[buffer(0)]], device const type *input [[buffer(1)]],                                    \
+      constant mps_norm_rows &a [[buffer(2)]], device const float *means [[buffer(3)]],                                 \
+      device const float *scales [[buffer(4)]], device float *weights [[buffer(5)]], device float *biases [[buffer(6)]], \
+      uint2 position [[thread_position_in_grid]]);
+ROWS_KERNELS(f32, float)
+ROWS_KERNELS(f16, half)
+ROWS_KERNELS(bf16, bfloat)

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// softmax: softmax, log_softmax and their gradients, in float. Layout "inner": elements of a row are neighbours, a thread takes a
+// row. Layout "outer": a thread takes a tile of rows that are neighbours, and is vectorised across them.
+
+#include "reduce.h"
+#include "softmax_arguments.h"
+
+struct softmax_offsets {
+  long at[3];
+};
+inline softmax_offsets row_offsets(constant mps_softmax_arguments &a, long row, uint skip) {
+  softmax_offsets o;
+  o.at[0] = o.at[1] = o.at[2] = 0;
+  for (uint d = a.rank - skip; d-- > 0;) {
+    const long size = a.sizes[d], quotient = d ? row / size : 0, index = row - quotient * size;
+    for (uint t = 0; t < 3; t++) o.at[t] += index * a.strides[t][d];
+    row = quotient;
+  }
+  return o;
+}
+
+inline float larger(float a, float b) { return a > b || a != a ? a : b; }
+inline float fold_add(thread float *lanes) {
+  VECTORIZE
+  for (uint l = 0; l < REDUCE_LANES / 2; l++) lanes[l] += lanes[l + REDUCE_LANES / 2];
+  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+}
+inline float fold_larger(thread float *lanes) {
+  float value = lanes[0];
+  for (uint l = 1; l < REDUCE_LANES; l++) value = larger(value, lanes[l]);
+  return value;
+}
+
+template <typename T>
+inline float largest_of_row(device const T *x, long count) {
+  float lanes[REDUCE_LANES];
+  for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] = -INFINITY;
+  long i = 0;
+  for (; i + 4 * REDUCE_LANES <= count; i += 4 * REDUCE_LANES) {
+    device const T *p = x + i;
+    VECTORIZE
+    for (uint l = 0; l < REDUCE_LANES; l++)
+      lanes[l] = larger(lanes[l], larger(larger(float(p[l]), float(p[l + REDUCE_LANES])),
+                                         larger(float(p[l + 2 * REDUCE_LANES]), float(p[l + 3 * REDUCE_LANES]))));
+  }
+  for (; i + REDUCE_LANES <= count; i += REDUCE_LANES) {
+    device const T *p = x + i;
+    VECTORIZE
+    for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] = larger(lanes[l], float(p[l]));
+  }
+  for (uint l = 0; i < count; i++, l++) lanes[l] = larger(lanes[l], float(x[i]));
+  return fold_larger(lanes);
+}
+
+#define SOFTMAX_BLOCK 1024 // values that are kept between two looks at them
+
+// Blocks are added up in float lanes, and the blocks' sums with a compensation: rows may be long.
+struct running_sum {
+  float sum;
+  float low;
+  running_sum() : sum(0.0f), low(0.0f) {}
+  void add(float value) {
+    const float total = sum + value, part = total - sum;
+    low += (sum - (total - part)) + (value - part);
+    sum = total;
+  }
+  float value() { return low == low ? sum + low : sum; } // infinities leave no error behind
+};
+
+// exp(x - top) into `values`, and their sum.
+template <typename T>
+inline float exponentials(thread float *values, device const T *x, long count, float top) {
+  VECTORIZE
+  for (long i = 0; i < count; i++) values[i] = exp(float(x[i]) - top);
+  float lanes[REDUCE_LANES];
+  for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] = 0.0f;
+  long i = 0;
+  for (; i + REDUCE_LANES <= count; i += REDUCE_LANES) {
+    VECTORIZE
+    for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] += values[i + l];
+  }
+  for (uint l = 0; i < count; i++, l++) lanes[l] += values[i];
+  return fold_add(lanes);
+}
+
+template <typename T>
+kernel void softmax_inner(device const T *input [[buffer(0)]], device T *output [[buffer(1)]],
+                          constant mps_softmax_arguments &a [[buffer(3)]], uint row [[thread_position_in_grid]]) {
+  const softmax_offsets at = row_offsets(a, row, 0);
+  device const T *x = input + at.at[0];
+  device T *y = output + at.at[1];
+  const float top = largest_of_row<T>(x, a.count);
+  float values[SOFTMAX_BLOCK];
+  running_sum total;
+  for (long i = 0; i < a.count; i += SOFTMAX_BLOCK)
+    total.add(exponentials<T>(values, x + i, min((long)SOFTMAX_BLOCK, a.count - i), top));
+  const float sum = total.value();
+  if (a.logarithm) {
+    const float shift = log(sum);
+    VECTORIZE
+    for (long i = 0; i < a.count; i++) y[i] = T((float(x[i]) - top) - shift);
+    return;
+  }
+  const float scale = 1.0f / sum;
+  if (a.count <= SOFTMAX_BLOCK) {
+    VECTORIZE
+    for (long i = 0; i < a.count; i++) y[i] = T(values[i] * scale);
+    return;
+  }
+  VECTORIZE
+  for (long i = 0; i < a.count; i++) y[i] = T(exp(float(x[i]) - top) * scale);
+}
+
+// `xs` and `ys` lie between the rows of a tile; both are 1 when `unit`.
+template <typename T, bool unit>
+inline void softmax_tile(device const T *x, device T *y, long x_step, long y_step, long width, constant mps_softmax_arguments &a) {
+  const long xs = unit ? 1 : x_step, ys = unit ? 1 : y_step, xe = a.element_strides[0], ye = a.element_strides[1];
+  float tops[MPS_SOFTMAX_TILE], sums[MPS_SOFTMAX_TILE];
+  for (long j = 0; j < width; j++) {
+    tops[j] = -INFINITY;
+    sums[j] = 0.0f;
+  }
+  for (long i = 0; i < a.count; i++) {
+    device const T *p = x + i * xe;
+    VECTORIZE
+    for (long j = 0; j < width; j++) tops[j] = larger(tops[j], float(p[j * xs]));
+  }
+  for (long i = 0; i < a.count; i++) {
+    device const T *p = x + i * xe;
+    VECTORIZE
+    for (long j = 0; j < width; j++) sums[j] += exp(float(p[j * xs]) - tops[j]);
+  }
+  if (a.logarithm) {
+    for (long j = 0; j < width; j++) sums[j] = log(sums[j]);
+    for (long i = 0; i < a.count; i++) {
+      device const T *p = x + i * xe;
+      device T *q = y + i * ye;
+      VECTORIZE
+      for (long j = 0; j < width; j++) q[j * ys] = T((float(p[j * xs]) - tops[j]) - sums[j]);
+    }
+    return;
+  }
+  for (long j = 0; j < width; j++) sums[j] = 1.0f / sums[j];
+  for (long i = 0; i < a.count; i++) {
+    device const T *p = x + i * xe;
+    device T *q = y + i * ye;
+    VECTORIZE
+    for (long j = 0; j < width; j++) q[j * ys] = T(exp(float(p[j * xs]) - tops[j]) * sums[j]);
+  }
+}
+
+template <typename T>
+kernel void softmax_outer(device const T *input [[buffer(0)]], device T *output [[buffer(1)]],
+                          constant mps_softmax_arguments &a [[buffer(3)]], uint tile [[thread_position_in_grid]]) {
+  const long size = a.sizes[a.rank - 1], tiles = (size + MPS_SOFTMAX_TILE - 1) / MPS_SOFTMAX_TILE;
+  const long outer = tile / tiles, first = (tile - outer * tiles) * MPS_SOFTMAX_TILE, width = min((long)MPS_SOFTMAX_TILE, size - first);
+  const softmax_offsets at = row_offsets(a, outer, 1);
+  const long xs = a.strides[0][a.rank - 1], ys = a.strides[1][a.rank - 1];
+  device const T *x = input + at.at[0] + first * xs;
+  device T *y = output + at.at[1] + first * ys;
+  if (xs == 1 && ys == 1)
+    softmax_tile<T, true>(x, y, 1, 1, width, a);
+  else
+    softmax_tile<T, false>(x, y, xs, ys, width, a);
+}
+
+// Sum of g * y (softmax) or of g (log_softmax) over a row.
+template <typename T>
+inline float gradient_sum(device const T *g, device const T *y, long count, bool logarithm) {
+  float lanes[REDUCE_LANES];
+  running_sum total;
+  for (long begin = 0; begin < count; begin += SOFTMAX_BLOCK) {
+    const long end = min(begin + SOFTMAX_BLOCK, count);
+    for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] = 0.0f;
+    long i = begin;
+    for (; i + REDUCE_LANES <= end; i += REDUCE_LANES) {
+      device const T *p = g + i, *q = y + i;
+      if (logarithm) {
+        VECTORIZE
+        for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] += float(p[l]);
+      } else {
+        VECTORIZE
+        for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] += float(p[l]) * float(q[l]);
+      }
+    }
+    for (uint l = 0; i < end; i++, l++) lanes[l] += logarithm ? float(g[i]) : float(g[i]) * float(y[i]);
+    total.add(fold_add(lanes));
+  }
+  return total.value();
+}
+
+template <typename T>
+kernel void softmax_backward_inner(device const T *grad [[buffer(0)]], device const T *output [[buffer(1)]],
+                                   device T *result [[buffer(2)]], constant mps_softmax_arguments &a [[buffer(3)]],
+                                   uint row [[thread_position_in_grid]]) {
+  const softmax_offsets at = row_offsets(a, row, 0);
+  device const T *g = grad + at.at[0], *y = output + at.at[1];
+  device T *r = result + at.at[2];
+  const float sum = gradient_sum<T>(g, y, a.count, a.logarithm != 0);
+  if (a.logarithm) {
+    VECTORIZE
+    for (long i = 0; i < a.count; i++) r[i] = T(float(g[i]) - exp(float(y[i])) * sum);
+  } else {
+    VECTORIZE
+    for (long i = 0; i < a.count; i++) r[i] = T((float(g[i]) - sum) * float(y[i]));
+  }
+}
+
+template <typename T, bool unit>
+inline void softmax_backward_tile(device const T *g, device const T *y, device T *r, long g_step, long y_step, long r_step, long width,
+                                  constant mps_softmax_arguments &a) {
+  const long gs = unit ? 1 : g_step, ys = unit ? 1 : y_step, rs = unit ? 1 : r_step;
+  const long ge = a.element_strides[0], ye = a.element_strides[1], re = a.element_strides[2];
+  const bool logarithm = a.logarithm != 0;
+  float sums[MPS_SOFTMAX_TILE];
+  for (long j = 0; j < width; j++) sums[j] = 0.0f;
+  for (long i = 0; i < a.count; i++) {
+    device const T *p = g + i * ge, *q = y + i * ye;
+    if (logarithm) {
+      VECTORIZE
+      for (long j = 0; j < width; j++) sums[j] += float(p[j * gs]);
+    } else {
+      VECTORIZE
+      for (long j = 0; j < width; j++) sums[j] += float(p[j * gs]) * float(q[j * ys]);
+    }
+  }
+  for (long i = 0; i < a.count; i++) {
+    device const T *p = g + i * ge, *q = y + i * ye;
+    device T *o = r + i * re;
+    if (logarithm) {
+      VECTORIZE
+      for (long j = 0; j < width; j++) o[j * rs] = T(float(p[j * gs]) - exp(float(q[j * ys])) * sums[j]);
+    } else {
+      VECTORIZE
+      for (long j = 0; j < width; j++) o[j * rs] = T((float(p[j * gs]) - sums[j]) * float(q[j * ys]));
+    }
+  }
+}
+
+template <typename T>
+kernel void softmax_backward_outer(device const T *grad [[buffer(0)]], device const T *output [[buffer(1)]],
+                                   device T *result [[buffer(2)]], constant mps_softmax_arguments &a [[buffer(3)]],
+                                   uint tile [[thread_position_in_grid]]) {
+  const long size = a.sizes[a.rank - 1], tiles = (size + MPS_SOFTMAX_TILE - 1) / MPS_SOFTMAX_TILE;
+  const long outer = tile / tiles, first = (tile - outer * tiles) * MPS_SOFTMAX_TILE, width = min((long)MPS_SOFTMAX_TILE, size - first);
+  const softmax_offsets at = row_offsets(a, outer, 1);
+  const long gs = a.strides[0][a.rank - 1], ys = a.strides[1][a.rank - 1], rs = a.strides[2][a.rank - 1];
+  device const T *g = grad + at.at[0] + first * gs, *y = output + at.at[1] + first * ys;
+  device T *r = result + at.at[2] + first * rs;
+  if (gs == 1 && ys == 1 && rs == 1)
+    softmax_backward_tile<T, true>(g, y, r, 1, 1, 1, width, a);
+  else
+    softmax_backward_tile<T, false>(g, y, r, gs, ys, rs, width, a);
+}
+
+#define SOFTMAX_KERNELS(suffix, type)                                                                                    \
+  template [[host_name("softmax_inner_" #suffix)]] kernel void softmax_inner<type>(                                      \
+      device const type *input [[buffer(0)]], device type *output [[buffer(1)]],                                         \
+      constant mps_softmax_arguments &a [[buffer(3)]], uint row [[thread_position_in_grid]]);                            \
+  template [[host_name("softmax_outer_" #suffix)]] kernel void softmax_outer<type>(                                      \
+      device const type *input [[buffer(0)]], device type *output [[buffer(1)]],                                         \
+      constant mps_softmax_arguments &a [[buffer(3)]], uint tile [[thread_position_in_grid]]);                           \
+  template [[host_name("softmax_backward_inner_" #suffix)]] kernel void softmax_backward_inner<type>(                    \
+      device const type *grad [[buffer(0)]], device const type *output [[buffer(1)]], device type *result [[buffer(2)]], \
+      constant mps_softmax_arguments &a [[buffer(3)]], uint row [[thread_position_in_grid]]);                            \
+  template [[host_name("softmax_backward_outer_" #suffix)]] kernel void softmax_backward_outer<type>(                    \
+      device const type *grad [[buffer(0)]], device const type *output [[buffer(1)]], device type *result [[buffer(2)]], \
+      constant mps_softmax_arguments &a [[buffer(3)]], uint tile [[thread_position_in_grid]]);
+SOFTMAX_KERNELS(f32, float)
+SOFTMAX_KERNELS(f16, half)
+SOFTMAX_KERNELS(bf16, bfloat)
