@@ -20,8 +20,8 @@ static bool find_beside(const char *directory, char *out, size_t capacity) {
   char path[1024];
   snprintf(path, sizeof path, "%s", directory);
   for (int up = 0; up < 6; up++) {
-    snprintf(out, capacity, "%s/ziglang/zig", path);
-    if (is_program(out)) return true;
+    int length = snprintf(out, capacity, "%s/ziglang/zig", path);
+    if (length > 0 && (size_t)length < capacity && is_program(out)) return true;
     char *slash = strrchr(path, '/');
     if (!slash) return false;
     *slash = 0;
