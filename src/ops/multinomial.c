@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * multinomial: samples of categories with replacement. (Without replacement is a top-k of weights divided by exponentials.)
+ */
+#include "../kernels/random_arguments.h"
+#include "openmps/library.h"
+#include "openmps/ops.h"
+#include "ops/operand.h"
+
+static mps_status check(const mps_tensor *self, const mps_tensor *out) {
+  if (self->rank != 2 || out->rank != 2 || out->sizes[0] != self->sizes[0] || out->dtype != MPS_DTYPE_I64 || !mps_tensor_is_contiguous(out))
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "multinomial(): expected weights of shape rows x categories and a contiguous int64 result rows x samples");
+  if (self->sizes[1] == 0 && mps_tensor_element_count(out)) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "multinomial(): there are no categories");
+  return MPS_STATUS_OK;
+}
+
+static void bind(mps_encoder *encoder, mps_stream *stream, mps_pipeline *pipeline, const mps_multinomial_arguments *arguments, const mps_tensor *first,
+                 mps_access access, const mps_tensor *sums) {
+  mps_encoder_begin(encoder, stream, "multinomial");
+  mps_encoder_set_pipeline(encoder, pipeline);
+  mps_encoder_set_buffer(encoder, 0, first->buffer, first->offset, access);
+  mps_encoder_set_buffer(encoder, 1, sums->buffer, sums->offset, MPS_ACCESS_READ_WRITE);
+  mps_encoder_set_bytes(encoder, 2, arguments, sizeof *arguments);
+}
+
+mps_status mps_op_multinomial(mps_stream *stream, const mps_tensor *self, mps_generator *generator, const mps_tensor *out) {
+  mps_status status = check(self, out);
+  if (status != MPS_STATUS_OK || mps_tensor_element_count(out) == 0) return status;
+  mps_pipeline *sum, *search;
+  status = mps_operand_pipeline(stream, "multinomial_sums", NULL, &sum);
+  if (status == MPS_STATUS_OK) status = mps_operand_pipeline(stream, "multinomial_search", NULL, &search);
+  if (status != MPS_STATUS_OK) return status;
+  mps_tensor weights, sums;
+  mps_buffer *owned;
+  status = mps_operand_prepare(stream, self, MPS_DTYPE_F32, false, &weights, &owned);
+  if (status != MPS_STATUS_OK) return status;
+  status = mps_operand_create(stream, MPS_DTYPE_F32, 2, self->sizes, &sums);
+  if (status == MPS_STATUS_OK) {
+    mps_multinomial_arguments a = {.rows = self->sizes[0], .categories = self->sizes[1], .samples = out->sizes[1],
+                                   .row_stride = weights.strides[0], .category_stride = weights.strides[1]};
+    const uint64_t samples = (uint64_t)mps_tensor_element_count(out);
+    a.seed = mps_generator_seed(generator);
+    a.offset = mps_generator_advance(generator, (samples + 3) / 4);
+    mps_encoder encoder;
+    bind(&encoder, stream, sum, &a, &weights, MPS_ACCESS_READ, &sums);
+    mps_encoder_set_error_buffer(&encoder, 3);
+    mps_encoder_set_cost(&encoder, 3.0 * (double)mps_tensor_element_count(&sums));
+    status = mps_encoder_dispatch(&encoder, (uint64_t[]){(uint64_t)a.rows, 1, 1}, NULL);
+    if (status == MPS_STATUS_OK) {
+      bind(&encoder, stream, search, &a, out, MPS_ACCESS_WRITE, &sums);
+      mps_encoder_set_cost(&encoder, 50.0 * (double)samples);
+      status = mps_encoder_dispatch(&encoder, (uint64_t[]){samples, 1, 1}, NULL);
+    }
+    mps_buffer_release(sums.buffer);
+  }
+  mps_buffer_release(owned);
+  return status;
+}
