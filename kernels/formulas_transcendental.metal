@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "formulas_transcendental.h"
+
+#define BOTH(instance, name) instance(name, f32, float) instance(name, c64, float2)
+#define NUMBERS(instance, name) REALS(instance, name) instance(name, c64, float2)
+
+BOTH(INSTANCE_1, sqrt)
+BOTH(INSTANCE_1, rsqrt)
+BOTH(INSTANCE_1, exp)
+BOTH(INSTANCE_1, exp2)
+BOTH(INSTANCE_1, expm1)
+BOTH(INSTANCE_1, log)
+BOTH(INSTANCE_1, log2)
+BOTH(INSTANCE_1, log10)
+BOTH(INSTANCE_1, log1p)
+BOTH(INSTANCE_1, sigmoid)
+NUMBERS(INSTANCE_1, square)
+NUMBERS(INSTANCE_1, cube)
+BOTH(INSTANCE_1, reciprocal_square)
+NUMBERS(INSTANCE_2, pow)
+INSTANCE_2(hypot, f32, float)
+INSTANCE_2(copysign, f32, float)
+BOTH(INSTANCE_2, logaddexp)
+BOTH(INSTANCE_2, logaddexp2)
+INSTANCE_2(xlogy, f32, float)
+INSTANCE_2(xlog1py, f32, float)
+INSTANCE_2_WITH(nextafter, f32, float)
+INSTANCE_2(nextafter_half, f32, float)
