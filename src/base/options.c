@@ -27,14 +27,16 @@ static const option_row rows[MPS_OPTION_COUNT] = {
 typedef struct option_value {
   const char *text;
   bool is_set;
+  struct option_value *older; /* replaced values stay: somebody may read them */
 } option_value;
 
 /* The table: filled under `lock`, read without. */
-static _Atomic(const option_value *) values[MPS_OPTION_COUNT];
+static _Atomic(option_value *) values[MPS_OPTION_COUNT];
+static option_value *replaced; /* under lock */
 static mps_mutex lock = MPS_MUTEX_INITIALIZER;
 
-static const option_value *make_value(const char *text, bool is_set) {
-  static const option_value none = {"", false};
+static option_value *make_value(const char *text, bool is_set) {
+  static option_value none = {"", false, NULL};
   option_value *value = malloc(sizeof *value);
   char *copy = strdup(text);
   if (!value || !copy) {
@@ -42,7 +44,7 @@ static const option_value *make_value(const char *text, bool is_set) {
     free(copy);
     return &none;
   }
-  *value = (option_value){copy, is_set};
+  *value = (option_value){copy, is_set, NULL};
   return value;
 }
 
@@ -58,7 +60,7 @@ static bool text_is_number(const char *text, const char *type) {
   return end != text && *end == 0;
 }
 
-static const option_value *read_value(mps_option option) {
+static option_value *read_value(mps_option option) {
   const option_row *row = &rows[option];
   const char *text = getenv(row->name);
   if (text && !text_is_number(text, row->type)) {
@@ -69,7 +71,7 @@ static const option_value *read_value(mps_option option) {
 }
 
 static const option_value *get(mps_option option) {
-  const option_value *value = atomic_load_explicit(&values[option], memory_order_acquire);
+  option_value *value = atomic_load_explicit(&values[option], memory_order_acquire);
   if (value) return value;
   mps_mutex_lock(&lock);
   value = atomic_load_explicit(&values[option], memory_order_relaxed);
@@ -96,8 +98,12 @@ bool mps_option_is_set(mps_option option) { return get(option)->is_set; }
 
 void mps_option_set(mps_option option, const char *text) {
   mps_mutex_lock(&lock);
-  const option_value *value = text ? make_value(text, true) : NULL;
-  atomic_store_explicit(&values[option], value, memory_order_release); /* the old one stays: somebody may read it */
+  option_value *old = atomic_load_explicit(&values[option], memory_order_relaxed);
+  if (old) {
+    old->older = replaced;
+    replaced = old;
+  }
+  atomic_store_explicit(&values[option], text ? make_value(text, true) : NULL, memory_order_release);
   mps_mutex_unlock(&lock);
 }
 

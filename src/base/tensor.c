@@ -168,9 +168,12 @@ void mps_scalar_store(mps_scalar scalar, mps_dtype dtype, void *out) {
 }
 
 /* ---- descriptors ---- */
+/* Wraps: an absurd size is refused by mps_tensor_check, not here. */
+static int64_t multiply(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+
 int64_t mps_tensor_element_count(const mps_tensor *tensor) {
   int64_t count = 1;
-  for (uint32_t d = 0; d < tensor->rank; d++) count *= tensor->sizes[d];
+  for (uint32_t d = 0; d < tensor->rank; d++) count = multiply(count, tensor->sizes[d]);
   return count;
 }
 
@@ -180,7 +183,7 @@ bool mps_tensor_is_contiguous(const mps_tensor *tensor) {
   for (uint32_t d = tensor->rank; d-- > 0;) {
     if (tensor->sizes[d] == 0) return true;
     if (tensor->sizes[d] != 1 && tensor->strides[d] != expected) gapless = false;
-    expected *= tensor->sizes[d];
+    expected = multiply(expected, tensor->sizes[d]);
   }
   return gapless;
 }
@@ -191,6 +194,6 @@ void mps_tensor_set_contiguous(mps_tensor *tensor, uint32_t rank, const int64_t 
   for (uint32_t d = rank; d-- > 0;) {
     tensor->sizes[d] = sizes[d];
     tensor->strides[d] = stride;
-    stride *= sizes[d] > 1 ? sizes[d] : 1;
+    stride = multiply(stride, sizes[d] > 1 ? sizes[d] : 1);
   }
 }

@@ -109,10 +109,7 @@ static mps_status set_fork_handler(void) {
 }
 
 /* default_lock held. */
-static mps_status open_device(const char *name, mps_device **out_device) {
-  if (!name) name = mps_option_string(MPS_OPTION_DRIVER);
-  const mps_driver *driver = mps_driver_find(name);
-  if (!driver) return mps_error_set(MPS_STATUS_NOT_FOUND, "there is no driver \"%s\" in this build; see OPENMPS_DRIVER", name);
+static mps_status open_device(const mps_driver *driver, mps_device **out_device) {
   MPS_TRY(set_fork_handler());
   mps_device *device = calloc(1, sizeof *device);
   if (!device) return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory for a device");
@@ -130,7 +127,21 @@ static mps_status open_device(const char *name, mps_device **out_device) {
   return MPS_STATUS_OK;
 }
 
-mps_status mps_device_open(const char *driver, mps_device **out_device) {
+/* NULL: the default driver. */
+static mps_status find_driver(const char *name, const mps_driver **out_driver) {
+  if (!name) name = mps_option_string(MPS_OPTION_DRIVER);
+  *out_driver = mps_driver_find(name);
+  if (*out_driver) return MPS_STATUS_OK;
+  return mps_error_set(MPS_STATUS_NOT_FOUND, "there is no driver \"%s\" in this build; see OPENMPS_DRIVER", name);
+}
+
+mps_status mps_device_open(const char *name, mps_device **out_device) {
+  const mps_driver *driver;
+  MPS_TRY(find_driver(name, &driver));
+  return mps_device_open_driver(driver, out_device);
+}
+
+mps_status mps_device_open_driver(const mps_driver *driver, mps_device **out_device) {
   MPS_TRY(mps_check_fork());
   mps_mutex_lock(&default_lock);
   mps_status status = open_device(driver, out_device);
@@ -138,20 +149,24 @@ mps_status mps_device_open(const char *driver, mps_device **out_device) {
   return status;
 }
 
+/* default_lock held. */
+static mps_status make_default(mps_device **out_device) {
+  const mps_driver *driver;
+  MPS_TRY(find_driver(NULL, &driver));
+  MPS_TRY(mps_os_at_exit(stop_at_exit));
+  MPS_TRY(open_device(driver, out_device));
+  atomic_store_explicit(&default_device, *out_device, memory_order_release);
+  return MPS_STATUS_OK;
+}
+
 mps_status mps_device_default(mps_device **out_device) {
-  MPS_TRY(mps_check_fork());
+  if (mps_process_is_forked) return mps_check_fork();
   mps_device *device = atomic_load_explicit(&default_device, memory_order_acquire);
   mps_status status = MPS_STATUS_OK;
   if (!device) {
     mps_mutex_lock(&default_lock);
     device = atomic_load(&default_device);
-    if (!device) {
-      status = open_device(NULL, &device);
-      if (status == MPS_STATUS_OK) {
-        status = mps_os_at_exit(stop_at_exit);
-        atomic_store_explicit(&default_device, device, memory_order_release);
-      }
-    }
+    if (!device) status = make_default(&device);
     mps_mutex_unlock(&default_lock);
   }
   if (status == MPS_STATUS_OK) *out_device = device;

@@ -29,6 +29,8 @@ typedef enum mps_attachment_slot {
   MPS_ATTACHMENT_COUNT
 } mps_attachment_slot;
 
+/* Opens a device of a driver that need not be in the registry: wrapper drivers of tests. The caller owns one reference. */
+MPS_WARN_UNUSED mps_status mps_device_open_driver(const mps_driver *driver, mps_device **out_device);
 /* The driver's device; borrowed, as long as the device. */
 mps_driver_device *mps_device_driver(const mps_device *device);
 /* The slot's pointer, or NULL. Any thread, a few nanoseconds. */

@@ -158,22 +158,20 @@ static bool is_mergeable(const mps_heap *heap, const mps_buffer *neighbour, uint
   return neighbour && neighbour->state == MPS_BUFFER_FREE && (neighbour->slot == slot || is_idle(heap, neighbour));
 }
 
-/* A free block that is in no index yet: merges its neighbours in, and indexes it. */
+/* A free block that is in no index yet: merges its neighbours in, and indexes it. A neighbour's neighbour may fit as well. */
 static void add_free(mps_heap *heap, mps_buffer *block) {
   block->state = MPS_BUFFER_FREE;
-  mps_buffer *next = block->next;
-  if (is_mergeable(heap, next, block->slot)) {
-    unlink_block(heap, next);
-    merge(heap, block, next);
+  while (is_mergeable(heap, block->next, block->slot)) {
+    unlink_block(heap, block->next);
+    merge(heap, block, block->next);
   }
-  mps_buffer *previous = block->previous;
-  if (is_mergeable(heap, previous, block->slot)) {
+  while (is_mergeable(heap, block->previous, block->slot)) {
+    mps_buffer *previous = block->previous;
     unlink_block(heap, previous);
-    uint8_t slot = block->slot;
-    uint64_t serial = block->serial;
-    if (previous->slot != slot || previous->serial < serial) previous->serial = serial;
-    previous->slot = slot;
-    block->slot = slot;
+    if (previous->slot != block->slot) { /* it is idle: its own serial says nothing any more */
+      previous->slot = block->slot;
+      previous->serial = block->serial;
+    }
     merge(heap, previous, block);
     block = previous;
   }
