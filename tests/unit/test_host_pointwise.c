@@ -277,7 +277,10 @@ static bool is_copy(const test_case *t) {
   const mps_instruction *i = &t->instructions[0];
   if (i->sources[0] >= MPS_PROGRAM_REGISTER) return false;
   const mps_operand *a = &t->operands[i->sources[0]], *b = &t->operands[i->destination];
-  return !a->constant && a->dtype == b->dtype && a->flags == b->flags && i->round == b->dtype;
+  bool held = rounds_to((mps_compute)i->result, (mps_dtype)a->dtype) && a->dtype != MPS_DTYPE_U64;
+  if (i->result == MPS_COMPUTE_U64) held = a->dtype == MPS_DTYPE_U64;
+  if (i->result == MPS_COMPUTE_I32) held = held && a->dtype != MPS_DTYPE_U32 && a->dtype != MPS_DTYPE_I64;
+  return held && !a->constant && a->dtype == b->dtype && a->flags == b->flags && (i->round == b->dtype || i->round == dtype_of((mps_compute)i->result));
 }
 
 static void evaluate(test_case *t, uint64_t element) {
@@ -386,7 +389,7 @@ static mps_host_plan plan; /* reused dirty, as a queue does */
 static void random_programs(void) {
   const char *count_text = getenv("OPENMPS_TEST_PROGRAMS");
   const char *first_text = getenv("OPENMPS_TEST_SEED");
-  unsigned count = count_text ? (unsigned)atoi(count_text) : 1000, first = first_text ? (unsigned)atoi(first_text) : 1;
+  unsigned count = count_text ? (unsigned)atoi(count_text) : 500, first = first_text ? (unsigned)atoi(first_text) : 1;
   mps_host_workers *workers;
   mps_host_region *region;
   CHECK_OK(mps_host_workers_create(3, &workers));

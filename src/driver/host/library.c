@@ -43,7 +43,9 @@ static void find_conversions(mps_driver_library *library) {
       c->round[d][k] = entry_of(library, name);
     }
     snprintf(name, sizeof name, "cast_%s_%s", compute, compute);
-    c->identity[k] = entry_of(library, name);
+    c->cast_same[k] = entry_of(library, name);
+    snprintf(name, sizeof name, "copy_%s", compute);
+    c->copy[k] = entry_of(library, name);
     snprintf(name, sizeof name, "negate_%s", compute);
     c->negate[k] = entry_of(library, name);
   }

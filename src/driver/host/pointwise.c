@@ -51,6 +51,18 @@ static const uint8_t dtype_bytes[MPS_DTYPE_COUNT] = {
 static const uint8_t natural_dtype[MPS_COMPUTE_COUNT] = {MPS_DTYPE_F32, MPS_DTYPE_I32, MPS_DTYPE_I64,
                                                          MPS_DTYPE_U64, MPS_DTYPE_C64, MPS_DTYPE_BOOL};
 
+/* Does a computing type hold every value of the dtype? */
+static bool holds(unsigned compute, unsigned dtype) {
+  switch (compute) {
+    case MPS_COMPUTE_F32: return mps_dtype_is_floating((mps_dtype)dtype);
+    case MPS_COMPUTE_C64: return mps_dtype_is_complex((mps_dtype)dtype);
+    case MPS_COMPUTE_BOOL: return dtype == MPS_DTYPE_BOOL;
+    case MPS_COMPUTE_U64: return dtype == MPS_DTYPE_U64;
+    case MPS_COMPUTE_I32: return dtype_bytes[dtype] <= 2 ? mps_dtype_is_integral((mps_dtype)dtype) : dtype == MPS_DTYPE_I32;
+    default: return dtype != MPS_DTYPE_U64 && mps_dtype_is_integral((mps_dtype)dtype);
+  }
+}
+
 static mps_status missing(const char *prefix, const char *first, const char *second) {
   return mps_error_set(MPS_STATUS_INTERNAL_ERROR, "the kernel library has no %s_%s_%s", prefix, first, second);
 }
@@ -286,7 +298,7 @@ static mps_status add_operation(state *s, uint32_t number) {
   mps_status status = add_sources(s, number, operation);
   if (status != MPS_STATUS_OK) return status;
   operation->entry = instruction->function ? (mps_host_entry)instruction->function->entry : NULL;
-  if (operation->entry == s->conversions->identity[result]) operation->entry = NULL;
+  if (operation->entry == s->conversions->copy[result] || operation->entry == s->conversions->cast_same[result]) operation->entry = NULL;
   if (!operation->entry && instruction->source_count != 1) {
     return mps_error_set(MPS_STATUS_INTERNAL_ERROR, "formula %u has no compiled code", (unsigned)instruction->formula);
   }
@@ -344,7 +356,8 @@ static void find_copy(state *s) {
   mps_host_access *read = &plan->reads[0], *write = &plan->writes[0];
   unsigned dtype = write->operand->dtype;
   if (read->operand->constant || read->operand->dtype != dtype || read->operand->flags != write->operand->flags) return;
-  if (instruction->round != dtype) return;
+  if (plan->operations[0].round && instruction->round != dtype) return;
+  if (read->operand->compute != instruction->result || !holds(instruction->result, dtype)) return;
   plan->copies = true;
   mps_host_access *both[2] = {read, write};
   for (int i = 0; i < 2; i++) {

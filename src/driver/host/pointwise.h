@@ -22,7 +22,7 @@ typedef struct mps_host_conversions {
   mps_host_entry round[MPS_DTYPE_COUNT][MPS_COMPUTE_COUNT];
   mps_host_entry negate[MPS_COMPUTE_COUNT];
   mps_host_entry conjugate;
-  mps_host_entry identity[MPS_COMPUTE_COUNT]; /* recognised as moves */
+  mps_host_entry copy[MPS_COMPUTE_COUNT], cast_same[MPS_COMPUTE_COUNT]; /* copy_f32, cast_f32_f32: recognised as moves */
 } mps_host_conversions;
 
 /* Where the elements of an operand come from, or go to. */
