@@ -3,26 +3,47 @@
 // Included by metal_vector alone. Each S* macro gives one swizzle; each L* macro completes a list.
 #pragma once
 
-#define OPENMPS_S1(a, ra, A)                                                    \
-  METAL_FUNC constexpr T get_##a() const { return data[A]; }                    \
-  METAL_FUNC constexpr void put_##a(T s) { data[A] = s; }                       \
-  __declspec(property(get = get_##a, put = put_##a)) T a;                       \
+// NE_ij(text) is the text where i and j differ: only swizzles without repetition can be written.
+#define OPENMPS_NE_00(...)
+#define OPENMPS_NE_01(...) __VA_ARGS__
+#define OPENMPS_NE_02(...) __VA_ARGS__
+#define OPENMPS_NE_03(...) __VA_ARGS__
+#define OPENMPS_NE_10(...) __VA_ARGS__
+#define OPENMPS_NE_11(...)
+#define OPENMPS_NE_12(...) __VA_ARGS__
+#define OPENMPS_NE_13(...) __VA_ARGS__
+#define OPENMPS_NE_20(...) __VA_ARGS__
+#define OPENMPS_NE_21(...) __VA_ARGS__
+#define OPENMPS_NE_22(...)
+#define OPENMPS_NE_23(...) __VA_ARGS__
+#define OPENMPS_NE_30(...) __VA_ARGS__
+#define OPENMPS_NE_31(...) __VA_ARGS__
+#define OPENMPS_NE_32(...) __VA_ARGS__
+#define OPENMPS_NE_33(...)
+#define OPENMPS_DISTINCT3(A, B, C, ...) OPENMPS_NE_##A##B(OPENMPS_NE_##A##C(OPENMPS_NE_##B##C(__VA_ARGS__)))
+#define OPENMPS_DISTINCT4(A, B, C, D, ...) \
+  OPENMPS_NE_##A##B(OPENMPS_NE_##A##C(OPENMPS_NE_##A##D(OPENMPS_NE_##B##C(OPENMPS_NE_##B##D(OPENMPS_NE_##C##D(__VA_ARGS__))))))
+
+#define OPENMPS_S1(a, ra, A)                                                                  \
+  constexpr T get_##a() const { return data[A]; }                                             \
+  constexpr void put_##a(T s) { data[A] = s; }                                                \
+  __declspec(property(get = get_##a, put = put_##a)) T a;                                     \
   __declspec(property(get = get_##a, put = put_##a)) T ra;
-#define OPENMPS_S2(a, ra, A, b, rb, B)                                          \
-  METAL_FUNC constexpr vec<T, 2> get_##a##b() const { return pick<A, B>(); }    \
-  METAL_FUNC constexpr void put_##a##b(vec<T, 2> v) { place<A, B>(v); }         \
-  __declspec(property(get = get_##a##b, put = put_##a##b)) vec<T, 2> a##b;      \
-  __declspec(property(get = get_##a##b, put = put_##a##b)) vec<T, 2> ra##rb;
-#define OPENMPS_S3(a, ra, A, b, rb, B, c, rc, C)                                \
-  METAL_FUNC constexpr vec<T, 3> get_##a##b##c() const { return pick<A, B, C>(); } \
-  METAL_FUNC constexpr void put_##a##b##c(vec<T, 3> v) { place<A, B, C>(v); }   \
-  __declspec(property(get = get_##a##b##c, put = put_##a##b##c)) vec<T, 3> a##b##c; \
-  __declspec(property(get = get_##a##b##c, put = put_##a##b##c)) vec<T, 3> ra##rb##rc;
-#define OPENMPS_S4(a, ra, A, b, rb, B, c, rc, C, d, rd, D)                      \
-  METAL_FUNC constexpr vec<T, 4> get_##a##b##c##d() const { return pick<A, B, C, D>(); } \
-  METAL_FUNC constexpr void put_##a##b##c##d(vec<T, 4> v) { place<A, B, C, D>(v); } \
-  __declspec(property(get = get_##a##b##c##d, put = put_##a##b##c##d)) vec<T, 4> a##b##c##d; \
-  __declspec(property(get = get_##a##b##c##d, put = put_##a##b##c##d)) vec<T, 4> ra##rb##rc##rd;
+#define OPENMPS_S2(a, ra, A, b, rb, B)                                                        \
+  constexpr V2 get_##a##b() const { return V2(data[A], data[B]); }                            \
+  OPENMPS_NE_##A##B(constexpr void put_##a##b(V2 v) { place<A, B>(v); })                      \
+  __declspec(property(get = get_##a##b OPENMPS_NE_##A##B(, put = put_##a##b))) V2 a##b;       \
+  __declspec(property(get = get_##a##b OPENMPS_NE_##A##B(, put = put_##a##b))) V2 ra##rb;
+#define OPENMPS_S3(a, ra, A, b, rb, B, c, rc, C)                                              \
+  constexpr V3 get_##a##b##c() const { return V3(data[A], data[B], data[C]); }                \
+  OPENMPS_DISTINCT3(A, B, C, constexpr void put_##a##b##c(V3 v) { place<A, B, C>(v); })       \
+  __declspec(property(get = get_##a##b##c OPENMPS_DISTINCT3(A, B, C, , put = put_##a##b##c))) V3 a##b##c; \
+  __declspec(property(get = get_##a##b##c OPENMPS_DISTINCT3(A, B, C, , put = put_##a##b##c))) V3 ra##rb##rc;
+#define OPENMPS_S4(a, ra, A, b, rb, B, c, rc, C, d, rd, D)                                    \
+  constexpr V4 get_##a##b##c##d() const { return V4(data[A], data[B], data[C], data[D]); }    \
+  OPENMPS_DISTINCT4(A, B, C, D, constexpr void put_##a##b##c##d(V4 v) { place<A, B, C, D>(v); }) \
+  __declspec(property(get = get_##a##b##c##d OPENMPS_DISTINCT4(A, B, C, D, , put = put_##a##b##c##d))) V4 a##b##c##d; \
+  __declspec(property(get = get_##a##b##c##d OPENMPS_DISTINCT4(A, B, C, D, , put = put_##a##b##c##d))) V4 ra##rb##rc##rd;
 
 // Of two components.
 #define OPENMPS_L2_1() OPENMPS_S1(x, r, 0) OPENMPS_S1(y, g, 1)
