@@ -104,6 +104,7 @@ static const mps_driver_device_vtable vtable = {
     .close = close_device,
     .allocate = mps_host_allocate,
     .free = mps_host_free,
+    .discard = mps_host_discard,
     .allocated = mps_host_allocated,
     .builtin_library = mps_host_builtin_library,
     .load_library = mps_host_load_library,

@@ -78,6 +78,11 @@ static mps_status check(const mps_step_dispatch *step) {
                          (unsigned)step->argument_count, MAX_BUFFERS, (unsigned long long)bytes, MPS_HOST_SCRATCH_BYTES,
                          step->function->entry ? "" : ", and no compiled code for this machine");
   }
+  for (unsigned i = 0; i < 3; i++) {
+    if (step->threads[i] <= UINT32_MAX || (step->function->flags & MPS_FUNCTION_64_BIT_GRID)) continue;
+    return mps_error_set(MPS_STATUS_INTERNAL_ERROR, "%s: %llu threads in dimension %u, but its position in the grid has 32 bits",
+                         step->function->name, (unsigned long long)step->threads[i], i);
+  }
   return MPS_STATUS_OK;
 }
 

@@ -47,6 +47,7 @@ struct mps_driver_queue {
 /* memory.c */
 mps_status mps_host_allocate(mps_driver_device *device, uint64_t length, mps_driver_memory *out_memory);
 void mps_host_free(mps_driver_device *device, mps_driver_memory *memory);
+void mps_host_discard(mps_driver_device *device, mps_driver_memory *memory, uint64_t offset, uint64_t length);
 uint64_t mps_host_allocated(const mps_driver_device *device);
 
 /* library.c */

@@ -60,6 +60,7 @@ static mps_status add_functions(mps_driver_library *library, const mps_host_libr
                                 .max_threads_per_threadgroup = from->max_threads_per_threadgroup,
                                 .static_threadgroup_bytes = from->static_threadgroup_bytes,
                                 .buffer_count = from->buffer_count,
+                                .buffer_mask = from->buffer_mask,
                                 .flags = from->flags,
                                 .entry = (void (*)(const void *))from->entry};
     mps_status status = mps_map_set(&library->by_name, from->name, strlen(from->name), to);

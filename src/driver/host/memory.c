@@ -32,6 +32,11 @@ void mps_host_free(mps_driver_device *device, mps_driver_memory *memory) {
   *memory = (mps_driver_memory){0};
 }
 
+void mps_host_discard(mps_driver_device *device, mps_driver_memory *memory, uint64_t offset, uint64_t length) {
+  (void)device;
+  mps_os_pages_discard((char *)memory->contents + offset, (size_t)length);
+}
+
 uint64_t mps_host_allocated(const mps_driver_device *device) {
   const mps_host_device *host = (const mps_host_device *)device;
   return atomic_load_explicit(&host->allocated, memory_order_relaxed);
