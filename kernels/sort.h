@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * sort: what sorting and selecting share: keys whose unsigned order is the order of values, and where a row lies.
+ *
+ * NaN counts as larger than everything; -0 equals 0. Equal values have equal keys, so that a stable sort of keys is one of values.
+ */
+#ifndef OPENMPS_KERNELS_SORT_H
+#define OPENMPS_KERNELS_SORT_H
+
+#include <metal_stdlib>
+#include "sort_arguments.h"
+
+using namespace metal;
+
+template <typename T> struct sort_key {  // unsigned integers of up to 32 bits, and bool
+  typedef uint type;
+  static uint of(T value) { return uint(value); }
+  static bool is_nan(T) { return false; }
+};
+template <> struct sort_key<char> {
+  typedef uint type;
+  static uint of(char value) { return uint(int(value) + 128); }
+  static bool is_nan(char) { return false; }
+};
+template <> struct sort_key<short> {
+  typedef uint type;
+  static uint of(short value) { return uint(int(value) + 32768); }
+  static bool is_nan(short) { return false; }
+};
+template <> struct sort_key<int> {
+  typedef uint type;
+  static uint of(int value) { return uint(value) ^ 0x80000000u; }
+  static bool is_nan(int) { return false; }
+};
+template <> struct sort_key<long> {
+  typedef ulong type;
+  static ulong of(long value) { return ulong(value) ^ 0x8000000000000000ul; }
+  static bool is_nan(long) { return false; }
+};
+template <> struct sort_key<ulong> {
+  typedef ulong type;
+  static ulong of(ulong value) { return value; }
+  static bool is_nan(ulong) { return false; }
+};
+template <> struct sort_key<float> {
+  typedef uint type;
+  static uint of(float value) {
+    const uint bits = as_type<uint>(value == 0.0f ? 0.0f : value);
+    const uint ordered = bits ^ ((bits >> 31) ? 0xffffffffu : 0x80000000u);
+    return is_nan(value) ? 0xffffffffu : ordered;
+  }
+  static bool is_nan(float value) { return value != value; }
+};
+template <> struct sort_key<half> {
+  typedef uint type;
+  static uint of(half value) { return sort_key<float>::of(float(value)); }
+  static bool is_nan(half value) { return sort_key<float>::is_nan(float(value)); }
+};
+template <> struct sort_key<bfloat> {
+  typedef uint type;
+  static uint of(bfloat value) { return sort_key<float>::of(float(value)); }
+  static bool is_nan(bfloat value) { return sort_key<float>::is_nan(float(value)); }
+};
+
+struct sort_row {
+  long input, value, index;
+};
+
+inline sort_row locate_row(constant mps_sort_arguments &a, long row) {
+  sort_row at = {0, 0, 0};
+  for (uint d = a.rank; d-- > 0;) {
+    const long rest = d ? row / a.sizes[d] : 0;
+    const long coordinate = row - rest * a.sizes[d];
+    at.input += coordinate * a.input_strides[d];
+    at.value += coordinate * a.value_strides[d];
+    at.index += coordinate * a.index_strides[d];
+    row = rest;
+  }
+  return at;
+}
+
+/* Stable least-digit-first radix sort of `count` (key, index) pairs, digits of 8 bits. The result is left in keys and indices; the
+ * others are scratch. Digits that all keys share are skipped. */
+template <typename K>
+inline void radix_sort(device K *keys, device uint *indices, device K *other_keys, device uint *other_indices, long count) {
+  uint histogram[256];
+  device K *from = keys, *to = other_keys;
+  device uint *from_indices = indices, *to_indices = other_indices;
+  for (uint shift = 0; shift < sizeof(K) * 8; shift += 8) {
+    for (uint i = 0; i < 256; i++) histogram[i] = 0;
+    for (long i = 0; i < count; i++) histogram[uint(from[i] >> shift) & 255u]++;
+    if (histogram[uint(from[0] >> shift) & 255u] == uint(count)) continue;
+    uint start = 0;
+    for (uint i = 0; i < 256; i++) {
+      const uint here = histogram[i];
+      histogram[i] = start;
+      start += here;
+    }
+    for (long i = 0; i < count; i++) {
+      const K key = from[i];
+      const uint place = histogram[uint(key >> shift) & 255u]++;
+      to[place] = key;
+      to_indices[place] = from_indices[i];
+    }
+    device K *keys_swap = from;
+    from = to;
+    to = keys_swap;
+    device uint *indices_swap = from_indices;
+    from_indices = to_indices;
+    to_indices = indices_swap;
+  }
+  if (from != keys) {
+    for (long i = 0; i < count; i++) keys[i] = from[i];
+    for (long i = 0; i < count; i++) indices[i] = from_indices[i];
+  }
+}
+
+template <typename K>
+inline void insertion_sort(device K *keys, device uint *indices, long count) {
+  for (long i = 1; i < count; i++) {
+    const K key = keys[i];
+    const uint index = indices[i];
+    long j = i;
+    for (; j > 0 && keys[j - 1] > key; j--) {
+      keys[j] = keys[j - 1];
+      indices[j] = indices[j - 1];
+    }
+    keys[j] = key;
+    indices[j] = index;
+  }
+}
+
+template <typename K>
+inline void stable_sort(device K *keys, device uint *indices, device K *other_keys, device uint *other_indices, long count) {
+  if (count <= 32)
+    insertion_sort(keys, indices, count);
+  else
+    radix_sort(keys, indices, other_keys, other_indices, count);
+}
+
+/* The key that has `rank` smaller or equal ones before it in sorted order, by counting digits from the top. *below = how many keys are
+ * smaller than it. */
+template <typename K>
+inline K select_key(device const K *keys, long count, long rank, thread long *below) {
+  K prefix = 0, mask = 0;
+  long smaller = 0;
+  for (uint shift = sizeof(K) * 8; shift > 0;) {
+    shift -= 8;
+    uint histogram[256];
+    for (uint i = 0; i < 256; i++) histogram[i] = 0;
+    for (long i = 0; i < count; i++)
+      if ((keys[i] & mask) == prefix) histogram[uint(keys[i] >> shift) & 255u]++;
+    uint digit = 0;
+    while (smaller + long(histogram[digit]) <= rank) smaller += histogram[digit++];
+    prefix |= K(digit) << shift;
+    mask |= K(255u) << shift;
+  }
+  *below = smaller;
+  return prefix;
+}
+
+#endif

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// sort: stable sort, top-k and k-th element of rows. A thread takes whole rows, one after the other; keys are sorted or selected, values
+// are fetched by index at the end.
+
+#include "sort.h"
+
+namespace {
+
+// Scratch of a lane: keys, other keys, then (elsewhere) indices, other indices.
+template <typename T, typename K>
+inline void load_row(device const T *input, constant mps_sort_arguments &a, long at, bool inverted, device K *keys) {
+  for (long i = 0; i < a.length; i++) {
+    const K key = sort_key<T>::of(input[at + i * a.input_step]);
+    keys[i] = inverted ? K(~key) : key;
+  }
+}
+
+}  // namespace
+
+template <typename T, typename K>
+kernel void sort_rows(device const T *input [[buffer(0)]], device T *values [[buffer(1)]], device long *indices [[buffer(2)]],
+                      constant mps_sort_arguments &a [[buffer(3)]], device K *key_scratch [[buffer(4)]], device uint *index_scratch [[buffer(5)]],
+                      uint lane [[thread_position_in_grid]]) {
+  device K *keys = key_scratch + long(lane) * 2 * a.length;
+  device uint *order = index_scratch + long(lane) * 2 * a.length;
+  for (long row = lane; row < a.rows; row += a.lanes) {
+    const sort_row at = locate_row(a, row);
+    load_row(input, a, at.input, a.descending != 0, keys);
+    for (long i = 0; i < a.length; i++) order[i] = uint(i);
+    stable_sort(keys, order, keys + a.length, order + a.length, a.length);
+    for (long i = 0; i < a.length; i++) values[at.value + i * a.value_step] = input[at.input + long(order[i]) * a.input_step];
+    for (long i = 0; i < a.length; i++) indices[at.index + i * a.index_step] = order[i];
+  }
+}
+
+// The `count` first elements of the sorted row. Of equal ones at the border those with the lowest index are taken.
+template <typename T, typename K>
+kernel void top_rows(device const T *input [[buffer(0)]], device T *values [[buffer(1)]], device long *indices [[buffer(2)]],
+                     constant mps_sort_arguments &a [[buffer(3)]], device K *key_scratch [[buffer(4)]], device uint *index_scratch [[buffer(5)]],
+                     uint lane [[thread_position_in_grid]]) {
+  device K *keys = key_scratch + long(lane) * 3 * a.length, *picked = keys + a.length, *other = picked + a.length;
+  device uint *order = index_scratch + long(lane) * 2 * a.length;
+  for (long row = lane; row < a.rows; row += a.lanes) {
+    const sort_row at = locate_row(a, row);
+    load_row(input, a, at.input, a.descending != 0, keys);
+    long below;
+    const K border = select_key(keys, a.length, a.count - 1, &below);
+    long taken = 0, equal = a.count - below;
+    for (long i = 0; i < a.length; i++) {
+      const bool at_border = keys[i] == border;
+      if (keys[i] > border || (at_border && equal == 0)) continue;
+      equal -= at_border ? 1 : 0;
+      picked[taken] = keys[i];
+      order[taken++] = uint(i);
+    }
+    if (a.sorted) stable_sort(picked, order, other, order + a.length, a.count);
+    for (long i = 0; i < a.count; i++) {
+      values[at.value + i * a.value_step] = input[at.input + long(order[i]) * a.input_step];
+      indices[at.index + i * a.index_step] = order[i];
+    }
+  }
+}
+
+// One element of each row: the kth smallest, or the (lower) median. The index is the first one that holds the value.
+template <typename T, typename K>
+kernel void kth_rows(device const T *input [[buffer(0)]], device T *values [[buffer(1)]], device long *indices [[buffer(2)]],
+                     constant mps_sort_arguments &a [[buffer(3)]], device K *key_scratch [[buffer(4)]], uint lane [[thread_position_in_grid]]) {
+  device K *keys = key_scratch + long(lane) * a.length;
+  for (long row = lane; row < a.rows; row += a.lanes) {
+    const sort_row at = locate_row(a, row);
+    load_row(input, a, at.input, false, keys);
+    long numbers = 0, first_nan = -1;
+    for (long i = 0; i < a.length; i++) {
+      const bool nan = sort_key<T>::is_nan(input[at.input + i * a.input_step]);
+      numbers += nan ? 0 : 1;
+      if (nan && first_nan < 0) first_nan = i;
+    }
+    long found = -1;
+    if (a.median == 1 && first_nan >= 0) {
+      found = first_nan;
+    } else {
+      const long rank = a.median == 2 ? max(numbers - 1, 0L) / 2 : a.kth;
+      long below;
+      const K border = select_key(keys, a.length, rank, &below);
+      for (long i = a.length; i-- > 0;)
+        if (keys[i] == border) found = i;
+    }
+    values[at.value] = input[at.input + found * a.input_step];
+    indices[at.index] = found;
+  }
+}
+
+#define SORT(NAME, T, K)                                                                                                                            \
+  template [[host_name("sort_" #NAME)]] kernel void sort_rows<T, K>(device const T *, device T *, device long *, constant mps_sort_arguments &,     \
+                                                                   device K *, device uint *, uint);                                               \
+  template [[host_name("top_" #NAME)]] kernel void top_rows<T, K>(device const T *, device T *, device long *, constant mps_sort_arguments &,       \
+                                                                 device K *, device uint *, uint);                                                 \
+  template [[host_name("kth_" #NAME)]] kernel void kth_rows<T, K>(device const T *, device T *, device long *, constant mps_sort_arguments &,       \
+                                                                 device K *, uint);
+SORT(bool, bool, uint)
+SORT(u8, uchar, uint)
+SORT(u16, ushort, uint)
+SORT(u32, uint, uint)
+SORT(u64, ulong, ulong)
+SORT(i8, char, uint)
+SORT(i16, short, uint)
+SORT(i32, int, uint)
+SORT(i64, long, ulong)
+SORT(f16, half, uint)
+SORT(bf16, bfloat, uint)
+SORT(f32, float, uint)
