@@ -5,6 +5,7 @@
  * Encoders: take the address with mps_buffer_address, and call mps_buffer_use(buffer, stream) for each buffer of a step.
  * Temporaries: mps_buffer_create, encode, mps_buffer_release at once; freeing is stream-ordered. Do not release a buffer between
  * mps_stream_reserve and mps_stream_publish (the stream's lock is held there).
+ * Another stream than the owner's may use a buffer only behind an event of the owner (its block's last life may still be in flight there).
  * Two buffers may share addresses when the first is dead (its MPS_STEP_FREE lies before the second's steps): identifiers tell them apart.
  */
 #ifndef OPENMPS_RUNTIME_BUFFER_H

@@ -235,7 +235,7 @@ bool mps_stream_wake(mps_stream *stream) {
 
 /* Lock held. Memory for a step at the tail, or NULL. */
 static mps_step *place_step(mps_stream *stream, uint32_t bytes) {
-  if (stream->head == stream->tail && mps_stream_is_quiet(stream)) { /* start over: keeps the page's first lines warm */
+  if (mps_stream_is_quiet(stream) && stream->head == stream->tail) { /* start over: keeps the page's first lines warm */
     stream->head_offset = 0;
     stream->tail_used = 0;
   }
