@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Everything a person does here. `make run` needs python3, gcc, g++ and make; the rest comes from PyPI into .venv.
+PYTHON ?= python3
+VENV := $(CURDIR)/.venv
+BUILD := $(CURDIR)/build/dev
+BIN := $(VENV)/bin
+export PATH := $(BIN):$(PATH)
+
+.PHONY: help run build test bench docs format lint asan tsan coverage clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
+
+run: build ## builds what changed, then trains a small network on mps
+	$(BIN)/python examples/quickstart.py
+
+build: $(BUILD)/build.ninja ## the library, its kernels and the bridge, installed into .venv
+	@$(BIN)/ninja -C $(BUILD) --quiet
+
+# The build folder holds a complete package; .venv looks into it, so that nothing is copied and nothing is stale.
+$(BUILD)/build.ninja: $(VENV)/installed
+	$(BIN)/cmake -S . -B $(BUILD) -G Ninja -DPython3_EXECUTABLE=$(BIN)/python > $(VENV)/configure.log || { cat $(VENV)/configure.log; false; }
+	@echo $(BUILD)/python > $$($(BIN)/python -c "import sysconfig; print(sysconfig.get_paths()['purelib'])")/openmps.pth
+	@printf '#!/bin/sh\nexec $(BIN)/python -m openmps "$$@"\n' > $(BIN)/openmps && chmod +x $(BIN)/openmps
+
+$(VENV)/installed: requirements-build.txt requirements.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-build.txt -r requirements.txt
+	touch $@
+
+test: build ## everything that proves the project right
+	$(BIN)/python tools/test.py --build $(BUILD)
+
+bench: build ## cpu and mps side by side
+	$(BIN)/python bench/ratio.py
+
+docs: build ## the coverage page, written from the operator table
+	$(BIN)/python tools/coverage_page.py > docs/coverage.md
+
+lint: ## who includes whom; style of Python
+	$(BIN)/python tools/check_includes.py
+
+asan: $(VENV)/installed ## unit tests of the C core under AddressSanitizer and UBSan
+	$(call sanitized,address$(comma)undefined,asan)
+
+tsan: $(VENV)/installed ## the same under ThreadSanitizer
+	$(call sanitized,thread,tsan)
+
+clean: ## removes what was built; .venv stays
+	rm -rf build
+
+comma := ,
+define sanitized
+	$(BIN)/cmake -S . -B build/$(2) -G Ninja -DPython3_EXECUTABLE=$(BIN)/python -DOPENMPS_BRIDGE=OFF -DOPENMPS_SANITIZER=$(1) \
+	  -DOPENMPS_KERNEL_LEVELS=x86-64 > /dev/null
+	$(BIN)/ninja -C build/$(2) --quiet
+	$(BIN)/ctest --test-dir build/$(2) --output-on-failure
+endef
