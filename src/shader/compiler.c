@@ -127,7 +127,7 @@ static mps_status preprocess(const mps_compiler *compiler, const char *source, c
   int code;
   MPS_TRY(run(&c, options, &text, &code));
   mps_status status = MPS_STATUS_OK;
-  if (code != 0) status = fail(text, NULL, options->display_name ? options->display_name : source, NULL);
+  if (code != 0) status = fail(text, NULL, options->display_name ? options->display_name : source, options->display_source);
   free(text);
   return status;
 }
@@ -227,8 +227,8 @@ static mps_status generate_checked(const mps_compiler *compiler, const char *inp
     }
   }
   mps_status status = MPS_STATUS_OK;
-  if (code != 0) status = fail(text, reading, file, NULL);
-  else if (out_warnings) *out_warnings = mps_diagnostics_map(text, reading, file, NULL);
+  if (code != 0) status = fail(text, reading, file, options->display_source);
+  else if (out_warnings) *out_warnings = mps_diagnostics_map(text, reading, file, options->display_source);
   free(text);
   return status;
 }

@@ -25,6 +25,7 @@ typedef struct mps_compile_options {
   const char *level;   /* -march */
   const char *standard; /* NULL: "c++17" */
   const char *display_name; /* what the source is called in messages; NULL: its path */
+  const char *display_source; /* the text that messages' columns are of; NULL: the file's */
   const char *dependency_file, *dependency_target; /* as of -MD; NULL: none */
   const char *const *includes; /* further -I folders, NULL-terminated; may be NULL */
   mps_reader_mode mode;

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * library: compiled kernels of a device, and the pipelines made of them at first use.
+ */
+#include "shader/library.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "base/time.h"
+#include "runtime/device.h"
+#include "runtime/stream.h"
+#include "shader/compiler.h"
+#include "shader/process.h"
+
+#define COMPILE_TIMEOUT_MS 120000u
+
+typedef struct library_use {
+  int64_t stream;  /* identifier */
+  uint64_t serial; /* of the last step */
+} library_use;
+
+struct mps_library {
+  _Atomic uint32_t references;
+  bool builtin;
+  mps_device *device; /* retained unless builtin: the device holds those */
+  mps_driver_library *code;
+  mps_mutex lock;
+  mps_map pipelines;           /* name -> mps_pipeline, under the lock */
+  MPS_ARRAY(library_use) uses; /* under the lock */
+};
+
+static const mps_driver_device_vtable *vtable_of(const mps_library *library) { return mps_device_driver(library->device)->vtable; }
+
+/* Takes the code over, also when it fails. */
+static mps_status create(mps_device *device, mps_driver_library *code, bool builtin, mps_library **out_library) {
+  mps_library *library = calloc(1, sizeof *library);
+  if (!library) {
+    if (!builtin) mps_device_driver(device)->vtable->unload_library(code);
+    return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory for a library");
+  }
+  atomic_init(&library->references, 1);
+  library->builtin = builtin;
+  library->device = builtin ? device : mps_device_retain(device);
+  library->code = code;
+  mps_mutex_init(&library->lock);
+  *out_library = library;
+  return MPS_STATUS_OK;
+}
+
+/* False if steps may still run the code (a wait was interrupted, a forked child): then it stays loaded. */
+static bool wait_for_uses(mps_library *library) {
+  for (size_t i = 0; i < library->uses.count; i++) {
+    mps_stream *stream;
+    if (mps_stream_from_identifier(library->device, library->uses.items[i].stream, &stream) != MPS_STATUS_OK) continue; /* gone, so done */
+    if (mps_stream_wait_serial(stream, library->uses.items[i].serial) != MPS_STATUS_OK) return false;
+  }
+  return true;
+}
+
+static void destroy(void *pointer) {
+  mps_library *library = pointer;
+  if (!library->builtin && wait_for_uses(library)) vtable_of(library)->unload_library(library->code);
+  mps_map_fini(&library->pipelines, free);
+  MPS_ARRAY_FINI(&library->uses);
+  mps_mutex_fini(&library->lock);
+  mps_device *device = library->builtin ? NULL : library->device;
+  free(library);
+  mps_device_release(device);
+}
+
+mps_status mps_library_builtin(mps_device *device, mps_library **out_library) {
+  mps_library *library = mps_device_attachment(device, MPS_ATTACHMENT_BUILTIN_LIBRARY);
+  if (!library) {
+    mps_driver_device *driver = mps_device_driver(device);
+    mps_driver_library *code;
+    MPS_TRY(driver->vtable->builtin_library(driver, &code));
+    MPS_TRY(create(device, code, true, &library));
+    library = mps_device_attach(device, MPS_ATTACHMENT_BUILTIN_LIBRARY, library, destroy);
+  }
+  *out_library = library;
+  return MPS_STATUS_OK;
+}
+
+/* ---- compiling ---- */
+/* The source behind a line that gives it the name it is known by. */
+static mps_status write_source(const char *path, const char *name, const char *source) {
+  size_t length = strlen(name) + strlen(source) + 16;
+  char *text = malloc(length);
+  if (!text) return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory for a shader of %zu bytes", length);
+  int used = snprintf(text, length, "#line 1 \"%s\"\n%s\n", name, source);
+  mps_status status = mps_file_write(path, text, (size_t)used);
+  free(text);
+  return status;
+}
+
+/* Leaves a shared object in `folder`. */
+static mps_status compile_in(const char *folder, const char *level, const char *name, const char *source, const char *library_path) {
+  mps_compiler compiler;
+  MPS_TRY(mps_compiler_find(&compiler));
+  char source_path[300], object_path[300];
+  snprintf(source_path, sizeof source_path, "%s/source.metal", folder);
+  snprintf(object_path, sizeof object_path, "%s/object.o", folder);
+  MPS_TRY(write_source(source_path, name, source));
+  mps_compile_options options = {.level = level, .display_name = name, .display_source = source, .implicit_metal = true, .quiet = true,
+                                 .fast_math = mps_option_bool(MPS_OPTION_FAST_MATH), .timeout_ms = COMPILE_TIMEOUT_MS};
+  mps_reading reading;
+  char *text;
+  MPS_TRY(mps_compiler_compile(&compiler, source_path, object_path, &options, &reading, &text, NULL));
+  uint32_t count = reading.kernel_count;
+  mps_reading_free(&reading);
+  free(text);
+  const char *const objects[] = {object_path};
+  return mps_compiler_link(&compiler, objects, 1, count, &options, library_path);
+}
+
+/* A name that may stand in a #line directive and in messages. */
+static void clean_name(const char *name, char *out, size_t capacity) {
+  snprintf(out, capacity, "%s", name && name[0] ? name : "program_source");
+  for (char *p = out; *p; p++)
+    if (*p == '"' || *p == '\\' || (unsigned char)*p < 0x20) *p = '_';
+}
+
+mps_status mps_library_compile(mps_device *device, const char *source, const char *name, mps_library **out_library) {
+  *out_library = NULL;
+  if (!source) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "the Metal source is NULL");
+  MPS_TRY(mps_check_fork());
+  mps_driver_device *driver = mps_device_driver(device);
+  char folder[256], path[300], shown[256];
+  clean_name(name, shown, sizeof shown);
+  MPS_TRY(mps_temporary_create(folder, sizeof folder));
+  snprintf(path, sizeof path, "%s/library.so", folder);
+  uint64_t begin = mps_time_ns();
+  mps_status status = compile_in(folder, driver->kernel_level, shown, source, path);
+  mps_driver_library *code = NULL;
+  if (status == MPS_STATUS_OK) status = driver->vtable->load_library(driver, NULL, 0, path, &code);
+  mps_temporary_remove(folder); /* what is loaded stays mapped */
+  MPS_TRY(status);
+  MPS_TRY(create(device, code, false, out_library));
+  MPS_LOG(SHADER, INFO, "compiled %s in %.0f ms: %u kernels", shown, (double)(mps_time_ns() - begin) * 1e-6,
+          mps_library_function_count(*out_library));
+  return MPS_STATUS_OK;
+}
+
+/* ---- life, names, pipelines ---- */
+mps_library *mps_library_retain(mps_library *library) {
+  if (!library->builtin) atomic_fetch_add_explicit(&library->references, 1, memory_order_relaxed);
+  return library;
+}
+
+void mps_library_release(mps_library *library) {
+  if (!library || library->builtin) return;
+  if (atomic_fetch_sub_explicit(&library->references, 1, memory_order_acq_rel) == 1) destroy(library);
+}
+
+bool mps_library_is_builtin(const mps_library *library) { return library->builtin; }
+
+void mps_library_note_use(mps_library *library, mps_stream *stream, uint64_t serial) {
+  int64_t identifier = mps_stream_identifier(stream);
+  mps_mutex_lock(&library->lock);
+  size_t i = 0;
+  while (i < library->uses.count && library->uses.items[i].stream != identifier) i++;
+  if (i < library->uses.count) {
+    if (library->uses.items[i].serial < serial) library->uses.items[i].serial = serial;
+  } else if (MPS_ARRAY_RESERVE(&library->uses, 1) == MPS_STATUS_OK) {
+    MPS_ARRAY_PUSH(&library->uses, ((library_use){identifier, serial}));
+  } else { /* not noted: then it must never be unloaded */
+    atomic_fetch_add_explicit(&library->references, 1, memory_order_relaxed);
+  }
+  mps_mutex_unlock(&library->lock);
+}
+
+uint32_t mps_library_function_count(const mps_library *library) { return vtable_of(library)->function_count(library->code); }
+
+const char *mps_library_function_name(const mps_library *library, uint32_t index) {
+  const mps_driver_function *function = index < mps_library_function_count(library) ? vtable_of(library)->function_at(library->code, index) : NULL;
+  return function ? function->name : NULL;
+}
+
+static mps_pipeline *create_pipeline(mps_library *library, const mps_driver_function *function) {
+  mps_pipeline *pipeline = calloc(1, sizeof *pipeline);
+  if (!pipeline) return NULL;
+  const mps_driver_limits *limits = &mps_device_driver(library->device)->limits;
+  uint32_t most = function->max_threads_per_threadgroup;
+  if (most == 0 || most > limits->max_threads_per_threadgroup) most = limits->max_threads_per_threadgroup;
+  pipeline->function = function;
+  pipeline->library = library;
+  pipeline->info = (mps_pipeline_info){.name = function->name, .max_threads_per_threadgroup = most,
+    .thread_execution_width = limits->thread_execution_width, .static_threadgroup_bytes = function->static_threadgroup_bytes,
+    .buffer_count = function->buffer_count};
+  return pipeline;
+}
+
+mps_status mps_library_pipeline(mps_library *library, const char *function, mps_pipeline **out_pipeline) {
+  *out_pipeline = NULL;
+  size_t length = strlen(function);
+  mps_mutex_lock(&library->lock);
+  mps_pipeline *pipeline = mps_map_get(&library->pipelines, function, length);
+  mps_status status = MPS_STATUS_OK;
+  if (!pipeline) {
+    const mps_driver_function *found = vtable_of(library)->find_function(library->code, function);
+    pipeline = found ? create_pipeline(library, found) : NULL;
+    if (!found) status = mps_error_set(MPS_STATUS_NOT_FOUND, "Failed to create function state object for: %s", function);
+    else if (!pipeline) status = mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory for the pipeline of %s", function);
+    else status = mps_map_set(&library->pipelines, function, length, pipeline);
+    if (status != MPS_STATUS_OK) {
+      free(pipeline);
+      pipeline = NULL;
+    }
+  }
+  mps_mutex_unlock(&library->lock);
+  *out_pipeline = pipeline;
+  return status;
+}
+
+const mps_pipeline_info *mps_pipeline_get_info(const mps_pipeline *pipeline) { return &pipeline->info; }
