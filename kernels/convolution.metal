@@ -4,8 +4,9 @@
 // provider does not take a dtype, or where there is none. Four kernels: narrow from wide (a convolution), wide from narrow (its transpose,
 // which is also the gradient of the input), the gradient of the weight, and the sum over all but the channels (the gradient of the bias).
 
-#include "convolution.h"
 #include "dense_types.h"
+
+#include "convolution.h"
 
 #define TILE MPS_CONVOLUTION_TILE
 #define LANES 16

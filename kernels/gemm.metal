@@ -5,6 +5,7 @@
 // small thread-local blocks, so that the inner loop always runs over neighbours. Sums are made of partial sums over blocks of k.
 
 #include "dense_types.h"
+
 #include "gemm.h"
 
 #define ROWS MPS_GEMM_TILE_ROWS
