@@ -15,9 +15,9 @@ inline float2 complex_mul(float2 a, float2 b) { return float2(a.x * b.x - a.y * 
 inline float hypotenuse(float a, float b) {
   float x = metal::fabs(a), y = metal::fabs(b);
   float large = x > y ? x : y, small = x > y ? y : x;
-  // Powers of two near the larger one: exact scaling keeps the result within an ulp.
-  float scale = large > 1.0e18f ? 1.0842022e-19f : large < 1.0e-18f ? 9.2233720e18f : 1.0f;
-  float inverse = large > 1.0e18f ? 9.2233720e18f : large < 1.0e-18f ? 1.0842022e-19f : 1.0f;
+  // Powers of two: exact scaling keeps the result within an ulp.
+  float scale = large > 1.0e18f ? 8.470329472543003e-22f : large < 1.0e-18f ? 1.2676506002282294e30f : 1.0f;
+  float inverse = large > 1.0e18f ? 1.1805916207174113e21f : large < 1.0e-18f ? 7.888609052210118e-31f : 1.0f;
   float l = large * scale, s = small * scale;
   float result = metal::sqrt(l * l + s * s) * inverse;
   float infinite = as_type<float>(0x7f800000u);

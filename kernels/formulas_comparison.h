@@ -31,16 +31,13 @@ struct ge {
 };
 
 struct isnan {
-  template <typename T> bool operator()(T) const { return false; }
   bool operator()(float a) const { return a != a; }
   bool operator()(float2 a) const { return a.x != a.x || a.y != a.y; }
 };
 struct isposinf {
-  template <typename T> bool operator()(T) const { return false; }
   bool operator()(float a) const { return a == infinity(); }
 };
 struct isneginf {
-  template <typename T> bool operator()(T) const { return false; }
   bool operator()(float a) const { return a == -infinity(); }
 };
 struct signbit {

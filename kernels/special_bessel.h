@@ -192,17 +192,35 @@ inline float i1(float x) {
   return a <= 8.0f || x != x ? (x != x ? x : i1_small_over_x(x * x) * x) : large;
 }
 
-// sqrt(x) e^x K(x) for x >= 2, in t = 4/x - 1.
+// sqrt(x) e^x K(x) for x >= 1, in t = 2/x - 1.
 inline float k0_large(float x) {
-  float t = 4.0f / x - 1.0f;
-  return 1.21859539f + t * (-0.0310714375f + t * (0.00303315045f + t * (-0.000480043062f + t * (9.8315104e-05f + t * (-2.39155506e-05f +
-         t * (8.85561167e-06f - t * 3.08151425e-06f))))));
+  float t = 2.0f / x - 1.0f;
+  float p = -1.6655802e-05f;
+  p = p * t + 2.85129045e-05f;
+  p = p * t - 1.84455439e-05f;
+  p = p * t + 6.12191798e-05f;
+  p = p * t - 0.000204464421f;
+  p = p * t + 0.000575038895f;
+  p = p * t - 0.00190685713f;
+  p = p * t + 0.00806661975f;
+  p = p * t - 0.0522791035f;
+  p = p * t + 1.19015718f;
+  return p;
 }
 
 inline float k1_large(float x) {
-  float t = 4.0f / x - 1.0f;
-  return 1.36315191f + t * (0.103349701f + t * (-0.0055670389f + t * (0.000736112241f + t * (-0.000138092553f + t * (3.1743908e-05f +
-         t * (-1.12021944e-05f + t * 3.86280044e-06f))))));
+  float t = 2.0f / x - 1.0f;
+  float p = 2.14048614e-05f;
+  p = p * t - 3.53883552e-05f;
+  p = p * t + 2.31355189e-05f;
+  p = p * t - 8.45350951e-05f;
+  p = p * t + 0.000286418159f;
+  p = p * t - 0.000851233897f;
+  p = p * t + 0.00310966326f;
+  p = p * t - 0.0158519633f;
+  p = p * t + 0.187979057f;
+  p = p * t + 1.46155691f;
+  return p;
 }
 
 inline float k0_small(float x) {
@@ -219,7 +237,7 @@ inline float k0_small(float x) {
   i = i * z + 0.0156249572f;
   i = i * z + 0.25f;
   i = i * z + 1.0f;
-  return p - metal::log(0.5f * x) * i;
+  return p - (metal::log(x) - 0.693147181f) * i;
 }
 
 inline float k1_small(float x) {
@@ -236,20 +254,20 @@ inline float k1_small(float x) {
   i = i * z + 0.00260416325f;
   i = i * z + 0.0625f;
   i = i * z + 0.5f;
-  return metal::log(0.5f * x) * (i * x) + p / x;
+  return (metal::log(x) - 0.693147181f) * (i * x) + p / x;
 }
 
 inline float of_second_kind(float x, float small, float large) {
-  float result = x <= 2.0f ? small : large;
+  float result = x <= 1.0f ? small : large;
   result = x == 0.0f ? infinity() : result;
   result = x == infinity() ? 0.0f : result;
   return x < 0.0f || x != x ? not_a_number() : result;
 }
 
-inline float k0(float x) { return of_second_kind(x, k0_small(x), metal::exp(-x) * (k0_large(x > 2.0f ? x : 2.0f) * metal::rsqrt(x))); }
-inline float k1(float x) { return of_second_kind(x, k1_small(x), metal::exp(-x) * (k1_large(x > 2.0f ? x : 2.0f) * metal::rsqrt(x))); }
-inline float k0e(float x) { return of_second_kind(x, metal::exp(x) * k0_small(x), k0_large(x > 2.0f ? x : 2.0f) * metal::rsqrt(x)); }
-inline float k1e(float x) { return of_second_kind(x, metal::exp(x) * k1_small(x), k1_large(x > 2.0f ? x : 2.0f) * metal::rsqrt(x)); }
+inline float k0(float x) { return of_second_kind(x, k0_small(x), metal::exp(-x) * (k0_large(x > 1.0f ? x : 1.0f) * metal::rsqrt(x))); }
+inline float k1(float x) { return of_second_kind(x, k1_small(x), metal::exp(-x) * (k1_large(x > 1.0f ? x : 1.0f) * metal::rsqrt(x))); }
+inline float k0e(float x) { return of_second_kind(x, metal::exp(x) * k0_small(x), k0_large(x > 1.0f ? x : 1.0f) * metal::rsqrt(x)); }
+inline float k1e(float x) { return of_second_kind(x, metal::exp(x) * k1_small(x), k1_large(x > 1.0f ? x : 1.0f) * metal::rsqrt(x)); }
 
 // sin(x) / x.
 inline float spherical_j0(float x) {

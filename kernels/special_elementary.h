@@ -80,7 +80,7 @@ inline float erfcx_positive(float x) {
   p = p * q - 0.0990242884f;
   p = p * q - 0.122356825f;
   p = p * q + 1.26483822f;
-  return p / (1.0f + 2.0f * x);
+  return (0.5f * p) / (0.5f + x);
 }
 
 // exp(sign x^2) with the square split into an exact part and a rest.

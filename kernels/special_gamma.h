@@ -9,9 +9,8 @@
 
 namespace special {
 
-// lgamma on [1, 3]: (x - 1)(x - 2) times a polynomial.
-inline float lgamma_1_to_3(float x) {
-  float z = x - 2.0f;
+// lgamma(2 + z) for |z| <= 1: z (1 + z) times a polynomial.
+inline float lgamma_near_2(float z) {
   float p = 1.93196011e-05f;
   p = p * z - 3.87439104e-05f;
   p = p * z + 2.02178544e-05f;
@@ -25,7 +24,7 @@ inline float lgamma_1_to_3(float x) {
   p = p * z + 0.0329649448f;
   p = p * z - 0.10031727f;
   p = p * z + 0.422784328f;
-  return p * z * (x - 1.0f);
+  return p * z * (1.0f + z);
 }
 
 // Stirling's series, its rest fitted for x >= 3.
@@ -40,8 +39,8 @@ inline float lgamma_large(float x) {
 }
 
 inline float lgamma_positive(float x) {
-  float shifted = x < 1.0f ? x + 1.0f : x;
-  float low = lgamma_1_to_3(shifted > 3.0f ? 3.0f : shifted);
+  float z = x < 1.0f ? x - 1.0f : x > 3.0f ? 1.0f : x - 2.0f; // lgamma(x + 1) below 1
+  float low = lgamma_near_2(z);
   low = x < 1.0f ? low - metal::log(x) : low;
   return x < 3.0f ? low : lgamma_large(x);
 }
@@ -57,7 +56,7 @@ inline float lgamma(float x) {
   float positive = lgamma_positive(a);
   // Reflection: Gamma(x) Gamma(-x) = -pi / (x sin(pi x)).
   float negative = metal::log(3.14159265f / (a * absolute_sin_pi(a))) - positive;
-  float result = x < 0.0f ? negative : positive;
+  float result = x < 0.0f && a > 1.0e-10f ? negative : positive;
   result = x <= 0.0f && metal::floor(x) == x ? infinity() : result;
   result = a == infinity() ? a : result;
   return x != x ? x : result;

@@ -291,7 +291,7 @@ mps_program_value mps_program_cast(mps_program_builder *builder, mps_program_val
 void mps_program_write(mps_program_builder *builder, mps_program_value value, const mps_tensor *tensor) {
   if (builder->failure != MPS_STATUS_OK)
     return;
-  if ((unsigned)tensor->dtype >= MPS_DTYPE_COUNT || tensor->buffer == NULL || tensor->rank != builder->rank || !broadcasts(builder, tensor) ||
+  if ((unsigned)tensor->dtype >= MPS_DTYPE_COUNT || (tensor->buffer == NULL && builder->element_count) || tensor->rank != builder->rank || !broadcasts(builder, tensor) ||
       mps_tensor_element_count(tensor) != (int64_t)builder->element_count) {
     fail(builder, "the output's dtype or shape is not the program's");
     return;
