@@ -20,6 +20,11 @@ static_assert(sizeof(packed_half2) == 4 && alignof(packed_half2) == 2, "packed_h
 static_assert(sizeof(float3x3) == 48 && sizeof(half4x4) == 32, "matrices");
 static_assert(sizeof(bool4) == 4 && sizeof(atomic_uint) == 4 && sizeof(atomic_ulong) == 8, "bool and atomics");
 
+static_assert(__is_trivially_constructible(float4) && __is_trivially_constructible(packed_half3) &&
+                  __is_trivially_constructible(float4x4) && __is_trivially_constructible(bfloat2) &&
+                  __is_trivially_constructible(atomic_int) && is_trivially_copyable_v<float3>,
+              "threadgroup memory starts without a constructor");
+
 // ---- traits ----
 static_assert(is_same_v<float2, vec<float, 2>> && !is_same_v<half, bfloat>, "is_same");
 static_assert(is_floating_point_v<half> && is_floating_point_v<bfloat> && is_floating_point_v<float3>, "floating");

@@ -2,6 +2,7 @@
 """The language side of kernels/include: language.cpp on every level and target, as C++14 without extensions
 and without warnings, each header alone, and what must not compile."""
 import ctypes
+import importlib.util
 import threading
 from pathlib import Path
 
@@ -28,6 +29,7 @@ def test_language_compiles_as_cxx14_for_every_target(target):
         assert "bar.sync" in built.read_text() or "barrier.sync" in built.read_text()
     else:
         assert [n for n in build.undefined_symbols(built) if n] == []
+        assert b"_GLOBAL__sub_I" not in built.read_bytes(), "a constant is initialised at run time"
 
 
 @pytest.mark.parametrize("header", build.PUBLIC_HEADERS)
@@ -43,6 +45,20 @@ def test_qualifiers_can_be_kept_for_a_reader():
     assert lines[-1] == text.splitlines()[1]
     words = set(" ".join(lines[:-1]).replace("(", " ").split())
     assert not words & {"device", "constant", "thread", "threadgroup", "kernel"}
+
+
+@pytest.mark.parametrize("target", ["v3", "ptx"])
+def test_pytorch_headers_compile(target):
+    """Shaders that include c10/metal: unsuffixed literals are float, as the reader makes them, and
+    functions are overloaded on `constant` and `device`."""
+    torch = Path(importlib.util.find_spec("torch").origin).parent / "include"
+    names = sorted(p.name for p in (torch / "c10" / "metal").glob("*.h"))
+    assert "special_math.h" in names
+    text = "#include <metal_stdlib>\n" + "".join(f"#include <c10/metal/{n}>\n" for n in names)
+    text += "".join(f"float f_{n}(float x) {{ return c10::metal::{n}(x); }}\n" for n in ("digamma", "erf", "i0", "log_gamma"))
+    text += "float2 power(float2 a, float2 b) { return c10::metal::mul(a, b); }\n"
+    attributes = ["-Wno-unknown-attributes", "-Wno-ignored-attributes"]  # [[buffer(n)]] and the like
+    build.compile_text(text, target, KERNEL_CHECK + attributes + ["-Dconstant=const", "-Xclang", "-cl-single-precision-constant", "-isystem", str(torch)])
 
 
 @pytest.mark.parametrize("wrong, message", [

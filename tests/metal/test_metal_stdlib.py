@@ -281,6 +281,21 @@ def test_functions_with_a_second_result():
     assert np.array_equal(on_all_levels(SECOND_RESULT, "f_ilogb", x, out=np.int32)[plain], np.frexp(x)[1][plain] - 1)
 
 
+# Without the two in the middle clang takes each NaN or infinity that a function returns for undefined; without
+# the last it fuses multiplications and additions everywhere.
+FAST_MATH = ["-ffast-math", "-fhonor-nans", "-fhonor-infinities", "-ffp-contract=on"]
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sin", "tan", "tanh", "asinh", "round", "rint", "expm1", "log2"])
+def test_fast_math_of_a_user_does_not_touch_the_functions(name, x32):
+    x = np.ascontiguousarray(x32[::7])
+    level = build.LEVELS[-1]
+    precise = build.call(build.load(FLOAT_TEXT, level), f"f_{name}", x)
+    fast = build.call(build.load(FLOAT_TEXT, level, FAST_MATH), f"f_{name}", x)
+    plain = (x != 0) & (precise != 0)
+    assert same_bits(fast[plain], precise[plain])
+
+
 # ---- half and bfloat ------------------------------------------------------------------------------
 
 ALL_16 = np.arange(65536, dtype=np.uint16)

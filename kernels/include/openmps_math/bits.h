@@ -9,6 +9,18 @@
 
 #define OPENMPS_INLINE inline __attribute__((__always_inline__))
 
+// A user may compile a shader with -ffast-math; the maths must not be reassociated even then. (Targets without
+// float_control keep the second pragma to the end of the file.)
+#if defined(__NVPTX__)
+#define OPENMPS_PRECISE_BEGIN _Pragma("clang fp contract(off) reassociate(off)")
+#define OPENMPS_PRECISE_END
+#else
+#define OPENMPS_PRECISE_BEGIN \
+  _Pragma("float_control(precise, on, push)") _Pragma("clang fp contract(off) reassociate(off)")
+#define OPENMPS_PRECISE_END _Pragma("float_control(pop)")
+#endif
+
+OPENMPS_PRECISE_BEGIN
 namespace openmps_math {
 
 typedef unsigned int u32;
@@ -55,3 +67,4 @@ OPENMPS_INLINE double power_of_two_double(u64 magic_sum_bits) {
 }
 
 }  // namespace openmps_math
+OPENMPS_PRECISE_END

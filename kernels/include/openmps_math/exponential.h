@@ -6,6 +6,7 @@
 
 #include <openmps_math/bits.h>
 
+OPENMPS_PRECISE_BEGIN
 namespace openmps_math {
 
 // exp(x) = p * 2^n with p in [0.7, 1.42].
@@ -137,3 +138,4 @@ OPENMPS_INLINE float tanh(float x) {
 }
 
 }  // namespace openmps_math
+OPENMPS_PRECISE_END

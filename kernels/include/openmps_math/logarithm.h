@@ -5,6 +5,7 @@
 
 #include <openmps_math/bits.h>
 
+OPENMPS_PRECISE_BEGIN
 namespace openmps_math {
 
 // x = 2^e (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)); for 0 < x < infinity.
@@ -150,3 +151,4 @@ OPENMPS_INLINE double log2_double(double v) {
 }
 
 }  // namespace openmps_math
+OPENMPS_PRECISE_END

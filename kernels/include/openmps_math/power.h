@@ -5,6 +5,7 @@
 
 #include <openmps_math/logarithm.h>
 
+OPENMPS_PRECISE_BEGIN
 namespace openmps_math {
 
 OPENMPS_INLINE float sqrt(float x) { return __builtin_elementwise_sqrt(x); }
@@ -91,3 +92,4 @@ OPENMPS_INLINE float atanh(float x) {
 }
 
 }  // namespace openmps_math
+OPENMPS_PRECISE_END

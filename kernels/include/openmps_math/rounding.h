@@ -16,6 +16,7 @@
 #define OPENMPS_HAS_FMA 0
 #endif
 
+OPENMPS_PRECISE_BEGIN
 namespace openmps_math {
 
 #if OPENMPS_HAS_ROUNDING
@@ -146,3 +147,4 @@ OPENMPS_INLINE float fmod(float x, float y) {
 }
 
 }  // namespace openmps_math
+OPENMPS_PRECISE_END

@@ -6,6 +6,7 @@
 
 #include <openmps_math/bits.h>
 
+OPENMPS_PRECISE_BEGIN
 namespace openmps_math {
 
 // 2^23 ((2/pi * 2^(k-23)) mod 4) for k = -13 ... 127, as the bits of doubles. x = m 2^k with m in [1, 2), so
@@ -273,3 +274,4 @@ OPENMPS_INLINE float acos(float x) {
 }
 
 }  // namespace openmps_math
+OPENMPS_PRECISE_END
