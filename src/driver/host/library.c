@@ -62,6 +62,7 @@ static mps_status add_functions(mps_driver_library *library, const mps_host_libr
                                 .buffer_count = from->buffer_count,
                                 .buffer_mask = from->buffer_mask,
                                 .flags = from->flags,
+                                .entry = (void (*)(const void *))from->entry};
     mps_status status = mps_map_set(&library->by_name, from->name, strlen(from->name), to);
     if (status != MPS_STATUS_OK) return status;
   }
