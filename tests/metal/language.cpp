@@ -82,6 +82,15 @@ static int vectors() {
   CHECK(all(v == float4(4, 11, 12, 3)));
   v[1] = -1;
   CHECK(v.y == -1);
+  // Components in expressions: chains, conditions, templates, pointers to vectors.
+  float chained = v.x = v.w = 8;
+  CHECK(chained == 8 && (v.x += 1) == 9 && v.w == 8 && (v.xy = float2(2, 3)).y == 3 && v.y == 3);
+  CHECK((v.x > 2 ? v.x : v.y) == 3 && max(v.x, 0.0f) == 2 && fma(v.x, v.y, 1.0f) == 7);
+  float4 list[2] = {v, v};
+  thread float4* second = list + 1;
+  second->zw = list[0].xy;
+  second[0].x *= 2;
+  CHECK(all(list[1] == float4(4, 3, 2, 3)));
   // Operators: vector and scalar, either side; comparison; assignment; unary.
   float3 a(1, 2, 3), b(4, 5, 6);
   CHECK(all(a + b == float3(5, 7, 9)) && all(2 * a == float3(2, 4, 6)) && all(a / 2 == float3(0.5f, 1, 1.5f)));

@@ -12,6 +12,7 @@ import pytest
 import metal_build as build
 
 LANGUAGE = (Path(__file__).parent / "language.cpp").read_text()
+IDIOMS = (Path(__file__).parent / "idioms.cpp").read_text()
 KERNEL_CHECK = ["-std=c++14", "-Werror=c++17-extensions"]
 STRICT = KERNEL_CHECK + ["-Wall", "-Wextra", "-Werror", "-Wno-c++98-compat"]
 
@@ -30,6 +31,11 @@ def test_language_compiles_as_cxx14_for_every_target(target):
     else:
         assert [n for n in build.undefined_symbols(built) if n] == []
         assert b"_GLOBAL__sub_I" not in built.read_bytes(), "a constant is initialised at run time"
+
+
+@pytest.mark.parametrize("target", build.TARGETS)
+def test_idioms_compile(target):
+    build.compile_text(IDIOMS, target, STRICT, isystem=False)
 
 
 @pytest.mark.parametrize("header", build.PUBLIC_HEADERS)

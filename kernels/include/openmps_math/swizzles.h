@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Macros that list the swizzles of vectors of 2, 3 and 4 elements, in xyzw and rgba letters, as properties.
-// Included by metal_vector alone. Each S* macro gives one swizzle; each L* macro completes a list.
+// A setter gives its value back, for chains of assignments. Included by metal_vector alone. Each S* macro gives one swizzle; each L* macro completes a list.
 #pragma once
 
 // NE_ij(text) is the text where i and j differ: only swizzles without repetition can be written.
@@ -26,22 +26,22 @@
 
 #define OPENMPS_S1(a, ra, A)                                                                  \
   constexpr T get_##a() const { return data[A]; }                                             \
-  constexpr void put_##a(T s) { data[A] = s; }                                                \
+  constexpr T put_##a(T s) { return data[A] = s; }                                            \
   __declspec(property(get = get_##a, put = put_##a)) T a;                                     \
   __declspec(property(get = get_##a, put = put_##a)) T ra;
 #define OPENMPS_S2(a, ra, A, b, rb, B)                                                        \
   constexpr V2 get_##a##b() const { return V2(data[A], data[B]); }                            \
-  OPENMPS_NE_##A##B(constexpr void put_##a##b(V2 v) { place<A, B>(v); })                      \
+  OPENMPS_NE_##A##B(constexpr V2 put_##a##b(V2 v) { return place<A, B>(v); })                      \
   __declspec(property(get = get_##a##b OPENMPS_NE_##A##B(, put = put_##a##b))) V2 a##b;       \
   __declspec(property(get = get_##a##b OPENMPS_NE_##A##B(, put = put_##a##b))) V2 ra##rb;
 #define OPENMPS_S3(a, ra, A, b, rb, B, c, rc, C)                                              \
   constexpr V3 get_##a##b##c() const { return V3(data[A], data[B], data[C]); }                \
-  OPENMPS_DISTINCT3(A, B, C, constexpr void put_##a##b##c(V3 v) { place<A, B, C>(v); })       \
+  OPENMPS_DISTINCT3(A, B, C, constexpr V3 put_##a##b##c(V3 v) { return place<A, B, C>(v); })       \
   __declspec(property(get = get_##a##b##c OPENMPS_DISTINCT3(A, B, C, , put = put_##a##b##c))) V3 a##b##c; \
   __declspec(property(get = get_##a##b##c OPENMPS_DISTINCT3(A, B, C, , put = put_##a##b##c))) V3 ra##rb##rc;
 #define OPENMPS_S4(a, ra, A, b, rb, B, c, rc, C, d, rd, D)                                    \
   constexpr V4 get_##a##b##c##d() const { return V4(data[A], data[B], data[C], data[D]); }    \
-  OPENMPS_DISTINCT4(A, B, C, D, constexpr void put_##a##b##c##d(V4 v) { place<A, B, C, D>(v); }) \
+  OPENMPS_DISTINCT4(A, B, C, D, constexpr V4 put_##a##b##c##d(V4 v) { return place<A, B, C, D>(v); }) \
   __declspec(property(get = get_##a##b##c##d OPENMPS_DISTINCT4(A, B, C, D, , put = put_##a##b##c##d))) V4 a##b##c##d; \
   __declspec(property(get = get_##a##b##c##d OPENMPS_DISTINCT4(A, B, C, D, , put = put_##a##b##c##d))) V4 ra##rb##rc##rd;
 
