@@ -323,11 +323,11 @@ uint32_t mps_reading_column(const mps_reading *reading, const char *file, uint32
   if (first >= list->count) return column;
   uint32_t text_line = list->tokens[first].line, last = first;
   while (last < list->count && list->tokens[last].line == text_line) last++;
-  /* The output's line starts as far in front of its first token as the input's does: only blanks lie there. */
-  uint32_t indent = list->tokens[first].start - list->lines[text_line].start;
-  uint32_t position = reading->positions[first] + (column > indent ? column - 1 - indent : 0), token = first;
+  uint32_t line_start = reading->positions[first], token = first;
+  while (line_start > 0 && reading->output[line_start - 1] != '\n') line_start--;
+  uint32_t position = line_start + column - 1;
   while (token + 1 < last && reading->positions[token + 1] <= position) token++;
-  uint32_t inside = position - reading->positions[token];
+  uint32_t inside = position > reading->positions[token] ? position - reading->positions[token] : 0;
   if (inside >= list->tokens[token].length) inside = 0;
   if (!source_line) return list->tokens[token].start - list->lines[text_line].start + inside + 1;
   mps_token_list user;

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_reader: what the shader reader rewrites and what it leaves alone. No compiler is run.
+ */
+#include <stdlib.h>
+
+#include "shader/reader.h"
+#include "test.h"
+
+static mps_reading reading;
+
+static const char *read_mode(const char *source, mps_reader_mode mode) {
+  mps_reading_free(&reading);
+  mps_reader_options options = {.mode = mode};
+  CHECK_OK(mps_reader_read(source, strlen(source), &options, &reading));
+  return reading.output ? reading.output : "";
+}
+static const char *rewrite(const char *source) { return read_mode(source, MPS_READER_HOST); }
+
+/* The output without runs of blanks, so that expectations read well. */
+static const char *squeeze(const char *text) {
+  static char out[8192];
+  size_t used = 0;
+  for (; *text && used + 1 < sizeof out; text++) {
+    bool blank = *text == ' ' || *text == '\n';
+    if (blank && (used == 0 || out[used - 1] == ' ')) continue;
+    out[used++] = blank ? ' ' : *text;
+  }
+  while (used > 0 && out[used - 1] == ' ') used--;
+  out[used] = 0;
+  return out;
+}
+
+static void check_rewritten(const char *source, const char *expected) { CHECK_STRING(squeeze(rewrite(source)), expected); }
+
+static void check_contains(const char *part) {
+  if (!reading.output || !strstr(squeeze(reading.output), part)) {
+    test_failures++;
+    fprintf(stderr, "not found: %s\nin: %s\n", part, reading.output ? squeeze(reading.output) : "");
+  }
+}
+
+static void suffixes_floating_literals(void) {
+  check_rewritten("float a = 1.0;", "float a = 1.0f;");
+  check_rewritten("float a = 1.;", "float a = 1.f;");
+  check_rewritten("float a = .5e3;", "float a = .5e3f;");
+  check_rewritten("float a = 1e-10;", "float a = 1e-10f;");
+  check_rewritten("float a = 1E+10;", "float a = 1E+10f;");
+  check_rewritten("float a = 1'000.25;", "float a = 1'000.25f;");
+  check_rewritten("float a = 0x1.8p3;", "float a = 0x1.8p3f;");
+  check_rewritten("float a = 0x1p-126;", "float a = 0x1p-126f;");
+  check_rewritten("float a = 0x.8p0;", "float a = 0x.8p0f;");
+  check_rewritten("half a = 1.0h;", "half a = half(1.0f);");
+  check_rewritten("half a = 1H;", "half a = half(1.0f);");
+  check_rewritten("bfloat a = 2.5bf;", "bfloat a = bfloat(2.5f);");
+  check_rewritten("bfloat a = 2.5BF;", "bfloat a = bfloat(2.5f);");
+  check_rewritten("f(-1.5, x.y, a[0]. b);", "f(-1.5f, x.y, a[0]. b);");
+}
+
+static void leaves_other_literals(void) {
+  check_rewritten("float a = 1.0f, b = 2.F, c = 0x1p3f;", "float a = 1.0f, b = 2.F, c = 0x1p3f;");
+  check_rewritten("int a = 1, b = 0x1f, c = 0xe, d = 1'000, e = 0b101, f = 1u, g = 0x1E, h = 2ul, i = 0xbf, j = 0x1bf;",
+                  "int a = 1, b = 0x1f, c = 0xe, d = 1'000, e = 0b101, f = 1u, g = 0x1E, h = 2ul, i = 0xbf, j = 0x1bf;");
+  check_rewritten("int a = 0xe+1;", "int a = 0xe+1;");
+  check_rewritten("char s[] = \"1.0 device \\\" 2.0\", c = '\\'';", "char s[] = \"1.0 device \\\" 2.0\", c = '\\'';");
+  check_rewritten("char s[] = R\"x(1.0 ) \" kernel)x\";", "char s[] = R\"x(1.0 ) \" kernel)x\";");
+  check_rewritten("#pragma something 1.0\nint a;", "#pragma something 1.0 int a;");
+  check_rewritten("// 1.0\n/* device 2.0 */ int a;", "// 1.0 /* device 2.0 */ int a;");
+}
+
+static void drops_address_spaces(void) {
+  check_rewritten("float f(device float *a, constant float &b, thread float *c, threadgroup float *d);",
+                  "float f( float *a, const float &b, float *c, float *d);");
+  check_rewritten("constant float table[2] = {1.0, 2.0};", "const float table[2] = {1.0f, 2.0f};");
+  check_rewritten("int f() { return x.device + y->thread + ns::constant; }", "int f() { return x.device + y->thread + ns::constant; }");
+  check_rewritten("auto p = reinterpret_cast<device float *>(q);", "auto p = reinterpret_cast< float *>(q);");
+}
+
+static void places_threadgroup_objects(void) {
+  check_rewritten("void f() { threadgroup float a[32]; }", "void f() { static thread_local float a[32]; }");
+  check_rewritten("void f() { g(); threadgroup float a, b[N * 2]; }", "void f() { g(); static thread_local float a, b[N * 2]; }");
+  check_rewritten("void f() { threadgroup metal::array<float, 2 * 4> a; }", "void f() { static thread_local metal::array<float, 2 * 4> a; }");
+  check_rewritten("void f() { threadgroup float *p = a; }", "void f() { float *p = a; }");
+  check_rewritten("void f() { threadgroup float &p = a[0]; }", "void f() { float &p = a[0]; }");
+  check_rewritten("void f() { threadgroup_barrier(x); }", "void f() { threadgroup_barrier(x); }");
+  check_rewritten("struct s { threadgroup float *p; };", "struct s { float *p; };");
+}
+
+static void exports_a_plain_kernel(void) {
+  rewrite("kernel void f(device float *a [[buffer(0)]], constant float &b [[buffer(2)]], uint i [[thread_position_in_grid]]) { a[i] = b; }");
+  CHECK_INT(reading.kernel_count, 1);
+  CHECK_STRING(reading.kernels[0].name, "f");
+  CHECK_INT(reading.kernels[0].flags, 0);
+  check_contains("static void f( float *a , const float &b , uint i ) { a[i] = b; }");
+  check_contains("::mps_host::parallel(0, true), ::mps_host::buffer<(0)>, ::mps_host::constant_buffer<(2)>, ::mps_host::grid_position>");
+  check_contains("row(\"f\", mps_entry_0, 0, 0u)");
+}
+
+static void knows_each_attribute(void) {
+  static const char *const pairs[][2] = {
+    {"thread_position_in_grid", "grid_position"}, {"threads_per_grid", "grid_size"},
+    {"thread_position_in_threadgroup", "local_position"}, {"thread_index_in_threadgroup", "local_index"},
+    {"threadgroup_position_in_grid", "group_position"}, {"threadgroups_per_grid", "group_count"},
+    {"threads_per_threadgroup", "group_size"}, {"dispatch_threads_per_threadgroup", "full_group_size"},
+    {"thread_index_in_simdgroup", "lane"}, {"simdgroup_index_in_threadgroup", "simdgroup"},
+    {"simdgroups_per_threadgroup", "simdgroup_count"}, {"threads_per_simdgroup", "simdgroup_size"},
+    {"thread_execution_width", "simdgroup_size"}, {"threadgroup(3)", "threadgroup_memory<(3)>"}, {"buffer(7)", "buffer<(7)>"},
+    {"buffer(kIndex + 1)", "buffer<(kIndex + 1)>"},
+  };
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+    char source[256], expected[128];
+    snprintf(source, sizeof source, "kernel void f(uint x [[%s]]) { }", pairs[i][0]);
+    snprintf(expected, sizeof expected, ", ::mps_host::%s>;", pairs[i][1]);
+    rewrite(source);
+    check_contains(expected);
+    check_contains("static void f(uint x ) { }");
+  }
+  mps_reading_free(&reading);
+  const char *unknown = "kernel void f(uint x [[color(0)]]) { }";
+  CHECK_STATUS(mps_reader_read(unknown, strlen(unknown), &(mps_reader_options){0}, &reading), MPS_STATUS_COMPILE_ERROR);
+  CHECK_STRING(mps_error_message(), ":1:24: error: 'color' is not an attribute of a kernel's parameter that OpenMPS knows");
+}
+
+static void gives_free_indices(void) {
+  rewrite("kernel void f(device float *a, device float *b [[buffer(1)]], constant S &c, threadgroup float *t, device float *d, threadgroup float *u) {}");
+  check_contains("buffer<(0)>, ::mps_host::buffer<(1)>, ::mps_host::constant_buffer<(2)>, ::mps_host::threadgroup_memory<(0)>, "
+                 "::mps_host::buffer<(3)>, ::mps_host::threadgroup_memory<(1)>>");
+  check_contains("parallel(0, false)");
+  rewrite("kernel void f(device map<int, float> *a, uint2 p [[ thread_position_in_grid ]]) {}");
+  check_contains("buffer<(0)>, ::mps_host::grid_position>");
+}
+
+static void reads_function_attributes(void) {
+  rewrite("[[max_total_threads_per_threadgroup(64 * 2)]] [[host_name(\"a\" \"b\")]] kernel void f() {}");
+  CHECK_STRING(reading.kernels[0].name, "ab");
+  check_contains("row(\"ab\", mps_entry_0, 64 * 2, 0u)");
+  rewrite("[[kernel]] void g() {}");
+  CHECK_STRING(reading.kernels[0].name, "g");
+  check_contains("static void g() {}");
+  rewrite("kernel [[max_total_threads_per_threadgroup(8)]] void h(device int *x [[buffer(0), maybe_unused]]) {}");
+  CHECK_INT(reading.kernel_count, 1);
+  rewrite("[[nodiscard]] int f(); struct v { float4 p [[position]]; };");
+  check_contains("[[nodiscard]] int f(); struct v { float4 p ; };");
+}
+
+static void instantiates_templates(void) {
+  static const char text[] =
+    "template <typename T, int N = (3 > 2)> kernel void f(device T *a [[buffer(0)]], uint i [[thread_position_in_grid]]) { a[i] = 1; }\n"
+    "template [[host_name(\"f_f32\")]] kernel void f<float>(device float *, uint);\n"
+    "template [[host_name(\"f_i32\")]] kernel void f<int, 2>(device int *a [[buffer(0)]], uint i [[thread_position_in_grid]]);\n"
+    "template [[host_name(\"f_u32\")]] [[kernel]] decltype(f<uint>) f<uint>;\n"
+    "typedef decltype(f<float>) type;\n"
+    "template [[host_name(\"f_t\")]] kernel type f<short>;\n";
+  rewrite(text);
+  CHECK_INT(reading.kernel_count, 4);
+  CHECK_STRING(reading.kernels[3].name, "f_t");
+  check_contains("static constexpr void (*mps_pointer_0)( float *, uint) = &f < float >;");
+  check_contains("static constexpr void (*mps_pointer_1) ( int *a , uint i ) = &f < int , 2 >;");
+  check_contains("static constexpr decltype(f<uint>) (*mps_pointer_2) = &f < uint >;");
+  check_contains("static constexpr type (*mps_pointer_3) = &f < short >;");
+  check_contains("mps_pointer_2, ::mps_host::parallel(2, true), ::mps_host::buffer<(0)>, ::mps_host::grid_position>");
+  read_mode(text, MPS_READER_CHECK);
+  check_contains("template void f<float>( float *, uint);");
+  CHECK(strstr(reading.output, "mps_host") == NULL);
+  rewrite("template <typename T> kernel void f(device T *a) {}\ntemplate <> [[host_name(\"x\")]] kernel void f<int>(device int *a) {}\n");
+  CHECK_INT(reading.kernel_count, 1);
+  check_contains("static constexpr void (*mps_pointer_0)( int * a ) = &f < int >;");
+  rewrite("namespace a { namespace b { kernel void f(device int *x) {} } }");
+  CHECK_INT(reading.kernel_count, 1);
+  rewrite("kernel void f(device int *x); kernel void f(device int *x) {}");
+  CHECK_INT(reading.kernel_count, 1);
+}
+
+static void finds_function_constants(void) {
+  rewrite("constant bool flag [[function_constant(3)]];\nconstant int n = is_function_constant_defined(flag) ? 1 : 2;\n"
+          "kernel void f(device int *a, device int *b [[buffer(1), function_constant(flag)]]) { a[0] = n; }");
+  CHECK_INT(reading.constant_count, 1);
+  if (reading.constant_count == 1) {
+    CHECK_STRING(reading.constants[0].name, "flag");
+    CHECK_INT(reading.constants[0].index, 3);
+  }
+  check_contains("const bool flag {}; const int n = !sizeof(flag) ? 1 : 2;");
+}
+
+static uint32_t flags_of(const char *source) {
+  rewrite(source);
+  return reading.kernel_count ? reading.kernels[reading.kernel_count - 1].flags : 99;
+}
+
+static void reaches_barriers(void) {
+  CHECK_INT(flags_of("kernel void f() { threadgroup_barrier(x); }"), 1);
+  CHECK_INT(flags_of("kernel void f(device float *a) { a[0] = simd_sum(a[1]); }"), 2);
+  CHECK_INT(flags_of("void g() { simdgroup_barrier(x); } kernel void f() { g(); }"), 1);
+  CHECK_INT(flags_of("void g() { threadgroup_barrier(x); } void h() { g(); } kernel void f() { h(); } kernel void k() { }"), 0);
+  CHECK_INT(flags_of("struct s { float operator()(float x) const { return simd_max(x); } };\n"
+                     "template <typename F> kernel void f(device float *a) { a[0] = F()(a[0]); }\n"
+                     "template [[host_name(\"y\")]] kernel void f<s>(device float *);"), 2);
+  CHECK_INT(flags_of("struct s { static void go() { threadgroup_barrier(x); } }; using t = s;\n"
+                     "kernel void f(device float *a) { t::go(); }"), 1);
+  CHECK_INT(flags_of("kernel void f(uint n [[threads_per_simdgroup]], uint l [[thread_index_in_simdgroup]]) { }"), 0);
+  rewrite("void g() { threadgroup float a[4]; } kernel void f() { g(); }");
+  check_contains("parallel(0, false)");
+}
+
+static void refuses_with_place(void) {
+  static const char text[] = "# 7 \"some/file.metal\"\nint a;\nkernel void f(device int *x, int y) { }";
+  mps_reading_free(&reading);
+  CHECK_STATUS(mps_reader_read(text, strlen(text), &(mps_reader_options){0}, &reading), MPS_STATUS_COMPILE_ERROR);
+  CHECK_STRING(mps_error_message(), "some/file.metal:8:30: error: parameter 2 of kernel 'f' has no attribute and is neither a pointer nor a reference");
+  CHECK_STATUS(mps_reader_read("f(]", 3, &(mps_reader_options){0}, &reading), MPS_STATUS_COMPILE_ERROR);
+  CHECK_STRING(mps_error_message(), ":1:3: error: ']' does not match '('");
+  CHECK_STATUS(mps_reader_read("}", 1, &(mps_reader_options){0}, &reading), MPS_STATUS_COMPILE_ERROR);
+}
+
+/* Broken text of every length must neither crash nor hang. */
+static void survives_cut_sources(void) {
+  static const char text[] = "# 1 \"x\"\ntemplate <typename T> [[max_total_threads_per_threadgroup(2)]] kernel void f(device T *a [[buffer(0)]]) { "
+                             "threadgroup float t[2]; a[0] = 0x1.8p3 + 1.0h; }\n"
+                             "template [[host_name(\"f_\" \"f32\")]] kernel void f<float>(device float *);\nconstant int c [[function_constant(0)]];";
+  for (size_t length = 0; length <= strlen(text); length++) {
+    char *copy = malloc(length + 1);
+    memcpy(copy, text, length);
+    copy[length] = 0;
+    mps_reading other = {0};
+    mps_status status = mps_reader_read(copy, length, &(mps_reader_options){0}, &other);
+    CHECK(status == MPS_STATUS_OK || status == MPS_STATUS_COMPILE_ERROR);
+    mps_reading_free(&other);
+    free(copy);
+  }
+}
+
+/* The column of `needle` in the output must come back as that of `needle` in the user's own line. */
+static void check_column(const char *preprocessed, const char *user, const char *needle) {
+  char source[512];
+  snprintf(source, sizeof source, "# 5 \"u.metal\"\n%s\n", preprocessed);
+  rewrite(source);
+  const char *line = strchr(reading.output, '\n');
+  const char *at = line ? strstr(line + 1, needle) : NULL;
+  CHECK(at != NULL);
+  if (!at) return;
+  uint32_t column = mps_reading_column(&reading, "u.metal", 5, (uint32_t)(at - line), user);
+  CHECK_INT(column, strstr(user, needle) - user + 1);
+}
+
+static void maps_columns(void) {
+  check_column("  x = 1.0 + 2.0h + here;", "  x = 1.0 + 2.0h + here;", "here");
+  check_column("  x = 1.0 + here;", "  x   =   1.0 /* c */ +   here;", "here");
+  check_column("kernel void f(device float *a [[buffer(0)]], uint i [[thread_position_in_grid]]) { here; }",
+               "kernel void f(device float *a [[buffer(0)]], uint i [[thread_position_in_grid]]) { here; }", "here");
+  check_column("x = ((1.0) + (1.0)) + here;", "x = TWICE(1.0) + here;", "here");
+  rewrite("# 5 \"u.metal\"\nx = y + 1;\n");
+  CHECK_INT(mps_reading_column(&reading, "u.metal", 5, 5, "x =  MACRO;"), 6);
+  CHECK_INT(mps_reading_column(&reading, "other.metal", 5, 5, "x = MACRO;"), 5);
+}
+
+int main(void) {
+  RUN(suffixes_floating_literals);
+  RUN(leaves_other_literals);
+  RUN(drops_address_spaces);
+  RUN(places_threadgroup_objects);
+  RUN(exports_a_plain_kernel);
+  RUN(knows_each_attribute);
+  RUN(gives_free_indices);
+  RUN(reads_function_attributes);
+  RUN(instantiates_templates);
+  RUN(finds_function_constants);
+  RUN(reaches_barriers);
+  RUN(refuses_with_place);
+  RUN(survives_cut_sources);
+  RUN(maps_columns);
+  mps_reading_free(&reading);
+  return test_end();
+}
