@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sorting and selecting: sort, argsort, topk, kthvalue, median, with ties, NaN and both zeros."""
+import pytest
+import torch
+
+from compare import FLOATS, INTEGERS, compare, compare_errors, compare_gradients, layouts, make
+
+REAL = FLOATS + INTEGERS + (torch.bool,)
+
+
+@pytest.mark.parametrize("dtype", REAL)
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_sort_is_stable(dtype, descending, dim):
+    for _, x in layouts(make((40, 7, 9), dtype, special=True)):
+        compare(lambda x: x.sort(dim=dim, descending=descending, stable=True), x)
+    compare(lambda x: torch.sort(x, descending=descending), make((), dtype))
+    compare(lambda x: torch.sort(x, descending=descending), make((0, 4), dtype))
+
+
+@pytest.mark.parametrize("dtype", REAL)
+@pytest.mark.parametrize("length", [1, 31, 32, 33, 300, 70_000])
+def test_sort_lengths(dtype, length):
+    x = make((length,), dtype, low=-(2**31) if dtype in (torch.int32, torch.int64) else -100, high=100)
+    compare(lambda x: x.sort(stable=True), x)
+    compare(lambda x: x.argsort(descending=True, stable=True), x)
+
+
+def test_sort_of_extremes():
+    compare(lambda x: x.sort(stable=True), torch.tensor([2**62, -(2**63), 0, 2**63 - 1, -1, -(2**63)]))
+    compare(lambda x: x.sort(stable=True, descending=True), torch.tensor([0.0, -0.0, float("nan"), -float("inf"), 1e-45, -1e-45, float("inf"), float("nan")]))
+    compare(lambda x: x.sort(stable=True)[0].signbit(), torch.tensor([0.0, -0.0, 0.0, -0.0]))
+
+
+def test_sort_out_and_in_place_result():
+    x = make((5, 6))
+    compare(lambda x, v, i: torch.sort(x, out=(v, i)), x, torch.empty(6, 5).t(), torch.empty(5, 6, dtype=torch.long))
+
+
+@pytest.mark.parametrize("dtype", REAL)
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("k", [0, 1, 5, 30])
+def test_topk(dtype, largest, k):
+    for _, x in layouts(make((6, 30), dtype, special=True)):
+        # Which of equal elements are taken is open: values are compared, and that the indices point at them.
+        compare(lambda x: x.topk(k, largest=largest)[0], x)
+        moved = x.to("mps")
+        values, indices = moved.topk(k, largest=largest)
+        assert torch.equal(moved.gather(1, indices).nan_to_num(7), values.nan_to_num(7))
+        assert all(len(set(row)) == k for row in indices.tolist())
+        unsorted = moved.topk(k, largest=largest, sorted=False)[0]
+        assert torch.equal(unsorted.sort()[0].nan_to_num(7), values.sort()[0].nan_to_num(7))
+    compare(lambda x: x.topk(3, dim=0)[0], make((8, 4, 3), dtype))
+
+
+def test_topk_distinct_values_give_the_same_indices():
+    x = torch.randperm(50_000, generator=torch.Generator().manual_seed(0)).float().view(5, 10_000)
+    for k in (1, 50, 9_999):
+        compare(lambda x: x.topk(k), x)
+        compare(lambda x: x.topk(k, largest=False), x)
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS)
+def test_kthvalue_and_median(dtype):
+    x = torch.randperm(60, generator=torch.Generator().manual_seed(0)).view(4, 15).to(dtype)
+    for _, y in layouts(x):
+        if 0 in y.stride():
+            continue
+        for dim in (0, 1):
+            compare(lambda y: y.kthvalue(3, dim), y)
+            compare(lambda y: y.kthvalue(2, dim, keepdim=True), y)
+            compare(lambda y: y.median(dim), y)
+            compare(lambda y: y.nanmedian(dim, keepdim=True), y)
+        compare(lambda y: y.median(), y)
+    compare(lambda y: y.median(), make((), dtype))
+
+
+def test_median_with_nan():
+    x = torch.tensor([[1.0, float("nan"), 3.0, 2.0], [4.0, 1.0, 2.0, 3.0], [float("nan")] * 4])
+    compare(lambda x: x.median(1), x)
+    compare(lambda x: x.nanmedian(1)[0], x)
+    compare(lambda x: x.nanmedian(), x)
+    compare(lambda x: x.median(), torch.empty(0))
+
+
+def test_errors_are_the_cpus():
+    x = make((4, 5))
+    compare_errors(lambda x: x.topk(6), x)
+    compare_errors(lambda x: x.kthvalue(6), x)
+    compare_errors(lambda x: x.sort(dim=3), x)
+    compare_errors(lambda x: x.median(1), make((4, 0)))
+
+
+def test_gradients():
+    x = torch.randperm(24, generator=torch.Generator().manual_seed(0)).float().view(4, 6)
+    for function in (lambda x: x.sort(1)[0], lambda x: x.topk(3)[0], lambda x: x.kthvalue(2)[0], lambda x: x.median(1)[0]):
+        compare_gradients(function, x)
