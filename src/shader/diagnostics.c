@@ -45,7 +45,7 @@ static bool add(char_array *out, const char *text, size_t length) {
   return true;
 }
 
-/* One message with its column mapped; false when out of memory. */
+/* One message with its column mapped; false when out of memory. What an entry's text makes of a wrong kernel is no news. */
 static bool add_message(char_array *out, const mps_reading *reading, const char *line, size_t file_length, uint32_t number, uint32_t column,
                         const char *rest, size_t rest_length, const char *user_file, const char *user_source) {
   char *file = strndup(line, file_length), *own = NULL;
@@ -57,6 +57,12 @@ static bool add_message(char_array *out, const mps_reading *reading, const char 
   }
   char *source_line = copy_line(source, number);
   if (reading) column = mps_reading_column(reading, file, number, column, source_line);
+  if (column == 0 && out->count > 0) {
+    free(source_line);
+    free(own);
+    free(file);
+    return true;
+  }
   char place[64];
   int place_length = snprintf(place, sizeof place, ":%u:%u: ", number, column);
   bool ok = add(out, file, file_length) && add(out, place, (size_t)place_length) && add(out, rest, rest_length) && add(out, "\n", 1);

@@ -29,19 +29,29 @@ static bool find_beside(const char *directory, char *out, size_t capacity) {
   return false;
 }
 
+/* The ziglang package of a Python installed under `prefix`. */
+static bool find_in_prefix(const char *prefix, size_t length, char *out, size_t capacity) {
+  char pattern[1024];
+  snprintf(pattern, sizeof pattern, "%.*s/lib/python3*/site-packages/ziglang/zig", (int)length, prefix);
+  glob_t found;
+  if (glob(pattern, 0, NULL, &found) != 0) return false;
+  bool ok = found.gl_pathc > 0 && is_program(found.gl_pathv[0]);
+  if (ok) snprintf(out, capacity, "%s", found.gl_pathv[0]);
+  globfree(&found);
+  return ok;
+}
+
+/* That of an active virtual environment, or of a Python in PATH. */
 static bool find_in_environment(char *out, size_t capacity) {
   const char *environment = getenv("VIRTUAL_ENV");
-  if (!environment || !environment[0]) return false;
-  char pattern[1024];
-  snprintf(pattern, sizeof pattern, "%s/lib/python3*/site-packages/ziglang/zig", environment);
-  glob_t found;
-  bool ok = false;
-  if (glob(pattern, 0, NULL, &found) == 0) {
-    ok = found.gl_pathc > 0 && is_program(found.gl_pathv[0]);
-    if (ok) snprintf(out, capacity, "%s", found.gl_pathv[0]);
-    globfree(&found);
+  if (environment && environment[0] && find_in_prefix(environment, strlen(environment), out, capacity)) return true;
+  for (const char *p = getenv("PATH"); p && *p;) {
+    size_t length = strcspn(p, ":");
+    if (length > 4 && memcmp(p + length - 4, "/bin", 4) == 0 && find_in_prefix(p, length - 4, out, capacity)) return true;
+    p += length;
+    if (*p) p++;
   }
-  return ok;
+  return false;
 }
 
 static bool find_in_path(const char *name, char *out, size_t capacity) {

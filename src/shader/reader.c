@@ -312,6 +312,12 @@ static uint32_t align_tokens(const mps_token_list *user, const mps_token_list *d
   return user->count ? user->count - 1 : 0;
 }
 
+/* An entry stands between a token and `position`. */
+static bool is_generated(const mps_reading *reading, uint32_t begin, uint32_t position) {
+  if (position <= begin || position > reading->length) return false;
+  return memmem(reading->output + begin, position - begin, "mps_launch_", 11) || memmem(reading->output + begin, position - begin, "static constexpr", 16);
+}
+
 uint32_t mps_reading_column(const mps_reading *reading, const char *file, uint32_t line, uint32_t column, const char *source_line) {
   const mps_token_list *list = &reading->tokens;
   uint32_t first = 0;
@@ -327,6 +333,7 @@ uint32_t mps_reading_column(const mps_reading *reading, const char *file, uint32
   while (line_start > 0 && reading->output[line_start - 1] != '\n') line_start--;
   uint32_t position = line_start + column - 1;
   while (token + 1 < last && reading->positions[token + 1] <= position) token++;
+  if (is_generated(reading, reading->positions[token], position)) return 0;
   uint32_t inside = position > reading->positions[token] ? position - reading->positions[token] : 0;
   if (inside >= list->tokens[token].length) inside = 0;
   if (!source_line) return list->tokens[token].start - list->lines[text_line].start + inside + 1;

@@ -51,7 +51,7 @@ MPS_WARN_UNUSED mps_status mps_reader_read(const char *text, size_t length, cons
 void mps_reading_free(mps_reading *reading); /* accepts a zeroed one */
 
 /* The column (from 1) in `source_line`, the user's own line `line` of `file`, of what is at `column` of that line in the output.
- * source_line NULL: the column in the preprocessed text. Returns `column` when the line is unknown. */
+ * source_line NULL: the column in the preprocessed text. Returns `column` when the line is unknown, 0 for an entry's text. */
 uint32_t mps_reading_column(const mps_reading *reading, const char *file, uint32_t line, uint32_t column, const char *source_line);
 
 #endif

@@ -79,7 +79,7 @@ static void adds_in_place_and_with_bytes(void) {
 
 /* Steps that run a library's code may outlive its last reference. */
 static void releases_while_queued(void) {
-  mps_library *library = compile("kernel void count(device atomic_uint *n, uint i [[thread_position_in_grid]]) {\n"
+  mps_library *library = compile("kernel void count(device metal::atomic_uint *n, uint i [[thread_position_in_grid]]) {\n"
                                  "  metal::atomic_fetch_add_explicit(n, 1u, metal::memory_order_relaxed);\n}\n");
   if (!library) return;
   mps_buffer *buffer = make_buffer(4);
@@ -175,6 +175,11 @@ static void names_line_and_column(void) {
                 "program_source:2:58: error: use of undeclared identifier 'y'");
   check_message("#define Z y + 1\nkernel void f(device float *out) { out[0] = 2.0 * Z; }\n",
                 "program_source:2:51: error: use of undeclared identifier 'y'");
+  check_message("kernel void f(device foo *out, uint i [[thread_position_in_grid]]) { out[i] = 1; }\n",
+                "program_source:1:22: error: unknown type name 'foo'");
+  CHECK(strstr(mps_error_message(), "mps_") == NULL && strchr(mps_error_message(), '\n') == NULL);
+  check_message("template <typename T> kernel void f(device T *out) { out[0] = 1; }\n"
+                "template [[host_name(\"a\")]] kernel void f<float>(device int *);\n", "program_source:2:");
   check_message("#include <nothing>\n", "program_source:1:10: fatal error: 'nothing' file not found");
   check_message("kernel void f(device float *out) { out[0] = 1.0;\n", "program_source:1:34: error: '{' is never closed");
   check_message("kernel void f(device float *out, float x) { out[0] = x; }\n",
