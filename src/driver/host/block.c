@@ -8,6 +8,7 @@
 
 /* What a kernel may ask for of an operand's length: block kernels are given what they need, always. */
 #define ENDLESS (1ull << 60)
+#define PREFETCH_OPERATIONS 3 /* from this many on, there is time to ask for the next block's memory */
 #define BUFFERS 6 /* out, four operands, parameters */
 
 typedef struct frame {
@@ -158,6 +159,26 @@ static void operate(frame *f, const mps_host_operation *o, uint64_t count) {
   if (o->round) convert(f, o->round, out, out, count);
 }
 
+/* Asks for a part of the memory that the next block starts with. While a formula is long at work memory would idle otherwise, and the
+ * next block's first formula would wait for all of it. */
+static void prefetch_part(const range *r, const mps_host_access *a, uint32_t part, uint32_t parts, bool write) {
+  if (a->layout != MPS_HOST_CONTIGUOUS) return;
+  uint64_t bytes = r->count * a->bytes, next = a->operand->address + r->start * a->bytes + bytes;
+  uint64_t end = bytes * (part + 1) / parts;
+  for (uint64_t at = bytes * part / parts & ~63ull; at < end; at += 64) {
+    if (write) {
+      __builtin_prefetch((void *)(uintptr_t)(next + at), 1);
+    } else {
+      __builtin_prefetch((const void *)(uintptr_t)(next + at), 0);
+    }
+  }
+}
+
+static void prefetch_next(const frame *f, const range *r, uint32_t part, uint32_t parts) {
+  for (uint32_t i = 0; i < f->plan->read_count; i++) prefetch_part(r, &f->plan->reads[i], part, parts, false);
+  for (uint32_t i = 0; i < f->plan->write_count; i++) prefetch_part(r, &f->plan->writes[i], part, parts, true);
+}
+
 /* A plan that copies: bytes go straight from one layout to the other where one of them is dense. */
 static void copy_block(frame *f, const range *r) {
   const mps_host_access *from = &f->plan->reads[0], *to = &f->plan->writes[0];
@@ -194,7 +215,11 @@ static void run_block(frame *f, const range *r) {
   }
   for (uint32_t i = 0; i < plan->read_count; i++) load(f, &plan->reads[i], r);
   for (uint32_t i = 0; i < plan->write_count; i++) prepare_write(f, i, r);
-  for (uint32_t i = 0; i < plan->operation_count; i++) operate(f, &plan->operations[i], r->count);
+  bool prefetches = plan->operation_count >= PREFETCH_OPERATIONS && r->count == plan->step && !plan->tiled;
+  for (uint32_t i = 0; i < plan->operation_count; i++) {
+    if (prefetches) prefetch_next(f, r, i, plan->operation_count);
+    operate(f, &plan->operations[i], r->count);
+  }
   for (uint32_t i = 0; i < plan->write_count; i++) store(f, i, r);
 }
 
@@ -237,7 +262,11 @@ void mps_host_plan_run(const mps_host_plan *plan, uint64_t begin, uint64_t end, 
     return;
   }
   for (r.start = begin; r.start < end; r.start += r.count) {
-    r.count = end - r.start < plan->block ? end - r.start : plan->block;
+    r.count = end - r.start < plan->step ? end - r.start : plan->step;
+    if (plan->row) {
+      uint64_t left = plan->row - r.start % plan->row;
+      if (r.count > left) r.count = left;
+    }
     run_block(&f, &r);
   }
 }

@@ -17,8 +17,8 @@
 #include "driver/parallel.h"
 
 /* A region is opened for work of at least this many nanoseconds; its chunks are about this long and at most this many a thread. */
-#define MPS_HOST_PARALLEL_NS 24000.0
-#define MPS_HOST_CHUNK_NS 12000.0
+#define MPS_HOST_PARALLEL_NS 40000.0
+#define MPS_HOST_CHUNK_NS 16000.0
 #define MPS_HOST_CHUNKS_PER_THREAD 8
 
 typedef struct mps_host_device {

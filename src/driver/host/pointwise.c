@@ -13,9 +13,10 @@
 #define PERIOD_LIMIT 512    /* elements; at most the smallest block */
 #define SMALLEST_BLOCK 512
 #define REGISTER_BYTES (192 * 1024) /* wanted of all registers together: a share of the second-level cache */
-#define TILE_LINE_BYTES 128 /* of a tile in the direction in which a transposed operand is dense: two cache lines */
+#define TILE_LINE_BYTES 64  /* of a tile in the direction in which a transposed operand is dense: a cache line */
 #define TILE_ELEMENTS 2048
 #define TILE_INNER_LEAST 32 /* shorter inner dimensions are gathered well without tiles */
+#define ROW_LEAST 192 /* elements: from here on rows are worth blocks of their own */
 #define NONE 255u
 
 typedef struct state {
@@ -399,6 +400,25 @@ static void place_registers(state *s) {
   plan->raw_place = place(plan, raw ? 8 : 0);
 }
 
+static void look_at_rows(mps_host_plan *plan, const mps_host_access *a) {
+  if (a->layout != MPS_HOST_STRIDED || a->strides[a->rank - 1] != (int64_t)a->bytes) return;
+  uint64_t row = (uint64_t)a->sizes[a->rank - 1];
+  if (row >= ROW_LEAST && (plan->row == 0 || row < plan->row)) plan->row = row;
+}
+
+/* Inner dimensions of the operands are products of the same sizes, so that the shortest row divides the others. */
+static void choose_rows(mps_host_plan *plan) {
+  plan->row = 0;
+  plan->step = plan->block;
+  if (plan->tiled) return;
+  for (uint32_t i = 0; i < plan->read_count; i++) look_at_rows(plan, &plan->reads[i]);
+  for (uint32_t i = 0; i < plan->write_count; i++) look_at_rows(plan, &plan->writes[i]);
+  if (plan->row == 0) return;
+  uint64_t pieces = (plan->row + plan->block - 1) / plan->block;
+  uint64_t step = ((plan->row + pieces - 1) / pieces + 15) & ~15ull;
+  plan->step = step < plan->block ? (uint32_t)step : plan->block;
+}
+
 static void choose_block(mps_host_plan *plan) {
   uint32_t block = BLOCK;
   if (plan->register_bytes == 0) block = plan->operation_count == 1 ? LARGE_BLOCK : BLOCK;
@@ -418,6 +438,7 @@ static void choose_block(mps_host_plan *plan) {
     block = SMALLEST_BLOCK;
   }
   plan->block = block;
+  choose_rows(plan);
 }
 
 static mps_status check(const mps_program *program) {

@@ -68,7 +68,9 @@ typedef struct mps_host_plan {
   bool copies;          /* one move that converts nothing */
   bool tiled;           /* blocks are tiles of the two innermost dimensions: some operand is transposed against another */
   uint32_t rank;
-  uint32_t block;       /* elements; a multiple of 64 */
+  uint32_t block;       /* elements that a register holds; a multiple of 64 */
+  uint32_t step;        /* elements that blocks have, at most `block` */
+  uint64_t row;         /* blocks do not cross multiples of it, so that operands with gaps between rows are used in place; 0 = none */
   uint32_t tile_rows, tile_columns;
   uint64_t row_tiles, column_tiles;
   uint64_t item_count;  /* elements, or tiles */
