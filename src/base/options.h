@@ -17,6 +17,7 @@
   X(THREADS, "OPENMPS_THREADS", int, "0", "threads that kernels run on; 0 = the processors this process may use")                 \
   X(FUSION, "OPENMPS_FUSION", bool, "1", "0 runs each queued step by itself")                                                     \
   X(CLANG, "OPENMPS_CLANG", string, "", "clang (or zig) that compiles Metal source; default: the ziglang package")                \
+  X(SHADER_INCLUDE, "OPENMPS_SHADER_INCLUDE", string, "", "folders, separated by colons, that user shaders include from (for c10/metal)") \
   X(CACHE_PATH, "OPENMPS_CACHE_PATH", string, "", "directory of compiled shaders; default: openmps/ in the user's cache directory") \
   X(HIGH_WATERMARK_RATIO, "PYTORCH_MPS_HIGH_WATERMARK_RATIO", double, "1.7", "hard memory limit / recommended memory; 0 = no limit") \
   X(LOW_WATERMARK_RATIO, "PYTORCH_MPS_LOW_WATERMARK_RATIO", double, "1.4", "soft memory limit / recommended memory; 0 = none")     \

@@ -104,7 +104,8 @@ static mps_status preprocess(const mps_compiler *compiler, const char *source, c
   add_compiler(&c, compiler);
   add_language(&c, options, &t);
   add(&c, "-E");
-  add(&c, "-DOPENMPS_KEEP_QUALIFIERS=1");
+  static const char *const defines[] = {"-D__METAL__=1", "-D__METAL_VERSION__=310", "-D__METAL_MACOS__=1", "-DOPENMPS_KEEP_QUALIFIERS=1", NULL};
+  add_all(&c, defines);
   add(&c, "-isystem");
   add(&c, compiler->include);
   for (const char *const *folder = options->includes; folder && *folder; folder++) {
@@ -133,7 +134,8 @@ static mps_status preprocess(const mps_compiler *compiler, const char *source, c
 }
 
 static void add_code_generation(command *c, const mps_compile_options *options) {
-  static const char *const flags[] = {"-O3", "-ffp-contract=off", "-fno-math-errno", "-fPIC", "-fvisibility=hidden", "-fno-ident",
+  add(c, options->optimization ? options->optimization : "-O3");
+  static const char *const flags[] = {"-ffp-contract=off", "-fno-math-errno", "-fPIC", "-fvisibility=hidden", "-fno-ident",
                                       "-fno-asynchronous-unwind-tables", "-mllvm", "-inline-threshold=1000", NULL};
   add_all(c, flags);
   if (is_target(options, "x86_64")) {
@@ -142,6 +144,7 @@ static void add_code_generation(command *c, const mps_compile_options *options) 
     if (options->level && strcmp(options->level, "x86-64-v4") == 0) add(c, "-mprefer-vector-width=512");
   }
   if (options->fast_math) add(c, "-ffast-math");
+  if (options->standard && strcmp(options->standard, "c++14") == 0) add(c, "-Werror=c++17-extensions"); /* Metal 3 is C++14 */
   static const char *const warnings[] = {"-Wall", "-Wno-unused", "-Wno-unknown-attributes", "-Wno-unknown-pragmas", "-Wno-pass-failed",
                                          "-Wno-duplicate-decl-specifier", "-Wno-nan-infinity-disabled", NULL};
   if (options->quiet) add(c, "-w");

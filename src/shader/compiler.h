@@ -24,6 +24,7 @@ typedef struct mps_compile_options {
   const char *target;  /* "x86_64-linux-gnu"; NULL: this machine's */
   const char *level;   /* -march */
   const char *standard; /* NULL: "c++17" */
+  const char *optimization; /* NULL: "-O3" */
   const char *display_name; /* what the source is called in messages; NULL: its path */
   const char *display_source; /* the text that messages' columns are of; NULL: the file's */
   const char *dependency_file, *dependency_target; /* as of -MD; NULL: none */

@@ -22,6 +22,7 @@
 #include "shader/process.h"
 
 #define COMPILE_TIMEOUT_MS 120000u
+#define MAX_INCLUDES 8
 
 typedef struct library_use {
   int64_t stream;  /* identifier */
@@ -102,6 +103,15 @@ static mps_status write_source(const char *path, const char *name, const char *s
   return status;
 }
 
+/* Cuts a list at its colons; `storage` holds the pieces. */
+static void split_folders(const char *list, char *storage, size_t capacity, const char *out[MAX_INCLUDES + 1]) {
+  uint32_t count = 0;
+  snprintf(storage, capacity, "%s", list);
+  for (char *rest = storage, *folder; count < MAX_INCLUDES && (folder = strsep(&rest, ":")) != NULL;)
+    if (folder[0]) out[count++] = folder;
+  out[count] = NULL;
+}
+
 /* Leaves a shared object in `folder`. */
 static mps_status compile_in(const char *folder, const char *level, const char *name, const char *source, const char *library_path) {
   mps_compiler compiler;
@@ -110,7 +120,10 @@ static mps_status compile_in(const char *folder, const char *level, const char *
   snprintf(source_path, sizeof source_path, "%s/source.metal", folder);
   snprintf(object_path, sizeof object_path, "%s/object.o", folder);
   MPS_TRY(write_source(source_path, name, source));
-  mps_compile_options options = {.level = level, .display_name = name, .display_source = source, .implicit_metal = true, .quiet = true,
+  char folders[1024];
+  const char *includes[MAX_INCLUDES + 1];
+  split_folders(mps_option_string(MPS_OPTION_SHADER_INCLUDE), folders, sizeof folders, includes);
+  mps_compile_options options = {.level = level, .includes = includes, .display_name = name, .display_source = source, .implicit_metal = true, .quiet = true,
                                  .fast_math = mps_option_bool(MPS_OPTION_FAST_MATH), .timeout_ms = COMPILE_TIMEOUT_MS};
   mps_reading reading;
   char *text;
