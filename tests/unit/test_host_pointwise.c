@@ -451,28 +451,30 @@ static void missing_kernels_are_told(void) {
   CHECK_STRING(mps_error_message(), "the kernel library has no load_f16_f32");
 }
 
-/* x + x[0] over a fixed memory: addresses of the last element need more than 32 bits of index. */
-static void strides_beyond_32_bits(void) {
-  simple s;
-  static float values[4] = {1, 2, 3, 4};
-  float out[2] = {0, 0};
-  make_simple(&s, "add_f32", 2, values, values, out);
-  s.operands[0].address -= (uint64_t)1 << 40; /* index 1 is values[0] again: */
-  s.operands[0].strides[0] = (int64_t)1 << 40;
-  s.operands[0].address += (uint64_t)1 << 40;
-  s.program.element_count = 1;
-  s.program.sizes[0] = 1;
-  CHECK_OK(mps_host_plan_make(&plan, &s.program, &conversions));
+/* A piece far behind 2^32 elements; only the memory of that piece exists. The second operand has a gap behind each element. */
+static void more_elements_than_32_bits_count(void) {
+  enum { COUNT = 3000 };
+  const uint64_t first = ((uint64_t)1 << 32) + 5;
+  static float a[COUNT], b[2 * COUNT], out[COUNT + 1];
   static _Alignas(64) unsigned char scratch[MPS_HOST_SCRATCH_BYTES];
-  mps_host_plan_run(&plan, 0, 1, scratch);
-  CHECK(out[0] == 2.0f && out[1] == 0.0f);
+  for (int i = 0; i < COUNT; i++) a[i] = (float)i, b[2 * i] = (float)(3 * i), b[2 * i + 1] = 1e9f;
+  simple s;
+  make_simple(&s, "add_f32", (uint64_t)1 << 33, a, b, out);
+  s.operands[1].strides[0] = 8;
+  for (int i = 0; i < 3; i++) s.operands[i].address -= first * (uint64_t)s.operands[i].strides[0];
+  CHECK_OK(mps_host_plan_make(&plan, &s.program, &conversions));
+  mps_host_plan_run(&plan, first, first + COUNT, scratch);
+  for (int i = 0; i < COUNT; i++) {
+    if (out[i] != (float)(4 * i)) CHECK_INT(out[i], 4 * i);
+  }
+  CHECK(out[COUNT] == 0);
 }
 
 int main(void) {
   fill_conversions(&conversions);
   RUN(no_elements);
   RUN(missing_kernels_are_told);
-  RUN(strides_beyond_32_bits);
+  RUN(more_elements_than_32_bits_count);
   RUN(random_programs);
   return test_end();
 }
