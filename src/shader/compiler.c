@@ -236,6 +236,31 @@ static mps_status generate_checked(const mps_compiler *compiler, const char *inp
   return status;
 }
 
+/* ---- the table of functions ---- */
+/* C and C++ alike; the reader's rows lie in the section mps_functions, whose start the linker names. Returns its length. */
+static int print_table(char *out, size_t capacity, uint32_t function_count) {
+  const char *declared = "extern const mps_host_function *const __start_mps_functions[] __attribute__((visibility(\"hidden\")));\n";
+  return snprintf(out, capacity,
+    "#ifdef __cplusplus\nextern \"C\" {\n#endif\n%s"
+    "extern __attribute__((visibility(\"default\"))) const mps_host_library_table mps_host_library;\n"
+    "const mps_host_library_table mps_host_library = {MPS_HOST_ABI_VERSION, %u, %s};\n#ifdef __cplusplus\n}\n#endif\n",
+    function_count ? declared : "", function_count, function_count ? "__start_mps_functions" : "0");
+}
+
+static mps_status write_rewritten(const char *path, const mps_reading *reading, bool with_table) {
+  char table[1024] = "\n# 1 \"table\"\n";
+  size_t used = strlen(table);
+  if (!with_table) return mps_file_write(path, reading->output, reading->length);
+  size_t length = used + (size_t)print_table(table + used, sizeof table - used, reading->kernel_count);
+  char *text = malloc(reading->length + length);
+  if (!text) return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory for %zu bytes of source", reading->length + length);
+  memcpy(text, reading->output, reading->length);
+  memcpy(text + reading->length, table, length);
+  mps_status status = mps_file_write(path, text, reading->length + length);
+  free(text);
+  return status;
+}
+
 mps_status mps_compiler_compile(const mps_compiler *compiler, const char *source, const char *object, const mps_compile_options *options,
                                 mps_reading *out_reading, char **out_text, char **out_warnings) {
   *out_reading = (mps_reading){0};
@@ -250,7 +275,7 @@ mps_status mps_compiler_compile(const mps_compiler *compiler, const char *source
   bool ptx = is_target(options, "nvptx");
   mps_reader_options reader_options = {.mode = options->mode, .threadgroup_storage = ptx ? "static" : NULL};
   mps_status status = mps_reader_read(*out_text, length, &reader_options, out_reading);
-  if (status == MPS_STATUS_OK) status = mps_file_write(rewritten, out_reading->output, out_reading->length);
+  if (status == MPS_STATUS_OK) status = write_rewritten(rewritten, out_reading, options->table);
   if (status == MPS_STATUS_OK)
     status = generate_checked(compiler, rewritten, object, options, out_reading, options->display_name ? options->display_name : source,
                               out_warnings);
@@ -263,20 +288,15 @@ mps_status mps_compiler_compile(const mps_compiler *compiler, const char *source
 }
 
 /* ---- linking ---- */
-static const char table_format[] =
-  "#include \"driver/host/abi.h\"\n"
-  "%s"
-  "__attribute__((visibility(\"default\"))) const mps_host_library_table mps_host_library = {MPS_HOST_ABI_VERSION, %u, %s};\n";
-
 /* The object that exports the table of functions. */
 static mps_status compile_table(const mps_compiler *compiler, uint32_t function_count, const mps_compile_options *options, const char *output,
                                 char *table_object, size_t capacity) {
-  char source[1100], text[640];
+  char source[1100], text[1024];
   int a = snprintf(source, sizeof source, "%s.table.c", output), b = snprintf(table_object, capacity, "%s.table.o", output);
   if (a < 0 || b < 0 || (size_t)b >= capacity) return mps_error_set(MPS_STATUS_SYSTEM_ERROR, "path too long: %s", output);
-  const char *declared = "extern const mps_host_function *const __start_mps_functions[] __attribute__((visibility(\"hidden\")));\n";
-  int length = snprintf(text, sizeof text, table_format, function_count ? declared : "", function_count,
-                        function_count ? "__start_mps_functions" : "0");
+  const char *include = "#include \"driver/host/abi.h\"\n";
+  size_t used = strlen(strcpy(text, include));
+  int length = (int)used + print_table(text + used, sizeof text - used, function_count);
   MPS_TRY(mps_file_write(source, text, (size_t)length));
   command c = {0};
   add_compiler(&c, compiler);
@@ -320,7 +340,7 @@ static mps_status check_undefined(const char *text, const char *output) {
 mps_status mps_compiler_link(const mps_compiler *compiler, const char *const *objects, uint32_t object_count, uint32_t function_count,
                              const mps_compile_options *options, const char *output) {
   char table_object[1100], response[1100], response_argument[1104];
-  MPS_TRY(compile_table(compiler, function_count, options, output, table_object, sizeof table_object));
+  if (!options->table) MPS_TRY(compile_table(compiler, function_count, options, output, table_object, sizeof table_object));
   snprintf(response, sizeof response, "%s.objects", output);
   snprintf(response_argument, sizeof response_argument, "@%s", response);
   FILE *list = fopen(response, "w");
@@ -339,7 +359,7 @@ mps_status mps_compiler_link(const mps_compiler *compiler, const char *const *ob
                                          "-Wl,-z,defs,--warn-unresolved-symbols,--hash-style=gnu,-z,now,-z,relro,--strip-debug", NULL};
     add_all(&c, driver);
   }
-  const char *const rest[] = {"-o", output, table_object, response_argument, NULL};
+  const char *const rest[] = {"-o", output, response_argument, options->table ? NULL : table_object, NULL};
   add_all(&c, rest);
   char *text;
   int code;

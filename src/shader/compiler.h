@@ -30,6 +30,7 @@ typedef struct mps_compile_options {
   const char *dependency_file, *dependency_target; /* as of -MD; NULL: none */
   const char *const *includes; /* further -I folders, NULL-terminated; may be NULL */
   mps_reader_mode mode;
+  bool table;          /* the object is a library by itself: the table of its functions is in it */
   bool implicit_metal; /* metal_stdlib is there without an #include */
   bool fast_math;
   bool quiet;          /* no warnings */
@@ -43,8 +44,8 @@ MPS_WARN_UNUSED mps_status mps_compiler_compile(const mps_compiler *compiler, co
                                                 const mps_compile_options *options, mps_reading *out_reading, char **out_text,
                                                 char **out_warnings);
 
-/* Links objects that hold `function_count` kernels to the shared object `output`. COMPILE_ERROR names an undefined symbol: kernels may
- * call nothing but each other. */
+/* Links objects that hold `function_count` kernels to the shared object `output`; options->table: it is in the object. COMPILE_ERROR names
+ * an undefined symbol: kernels may call nothing but each other. */
 MPS_WARN_UNUSED mps_status mps_compiler_link(const mps_compiler *compiler, const char *const *objects, uint32_t object_count,
                                              uint32_t function_count, const mps_compile_options *options, const char *output);
 

@@ -67,7 +67,8 @@ void mps_encoder_set_bytes(mps_encoder *encoder, uint32_t index, const void *byt
   if (again) position = encoder->arguments[index].address;
   if (length == 0 || length > MPS_ENCODER_MAX_BYTES || (!again && length > MPS_ENCODER_MAX_BYTES - position)) {
     fail(encoder, mps_error_set_operator(MPS_STATUS_INVALID_ARGUMENT, encoder->label,
-                                         "buffer %u: %u inline bytes do not fit: all of a dispatch take 1 to %u", index, length, MPS_ENCODER_MAX_BYTES));
+                                         "buffer %u: %u inline bytes do not fit: all of a dispatch take 1 to %u", index, length,
+                                         MPS_ENCODER_MAX_BYTES));
     return;
   }
   memcpy((char *)encoder->bytes + position, bytes, length);
@@ -105,18 +106,20 @@ static mps_status check_dispatch(const mps_encoder *encoder, const uint64_t thre
   const mps_driver_function *function = encoder->pipeline->function;
   uint32_t missing = function->buffer_mask & ~encoder->buffer_mask;
   if (missing)
-    return mps_error_set_operator(MPS_STATUS_INVALID_ARGUMENT, encoder->label, "kernel '%s' takes an argument at buffer index %d, and none is set",
-                                  info->name, __builtin_ctz(missing));
+    return mps_error_set_operator(MPS_STATUS_INVALID_ARGUMENT, encoder->label,
+                                  "kernel '%s' takes an argument at buffer index %d, and none is set", info->name, __builtin_ctz(missing));
   uint64_t product = 1;
   for (int i = 0; i < 3; i++) {
     if (group[i] == 0) return mps_error_set_operator(MPS_STATUS_INVALID_ARGUMENT, encoder->label, "the threadgroup size is zero");
     product *= group[i] <= info->max_threads_per_threadgroup ? group[i] : info->max_threads_per_threadgroup + 1;
     if (threads[i] > UINT32_MAX && !(function->flags & MPS_FUNCTION_64_BIT_GRID))
-      return mps_error_set_operator(MPS_STATUS_INVALID_ARGUMENT, encoder->label, "a grid of %llu threads is too long for kernel '%s', whose position has 32 bits",
+      return mps_error_set_operator(MPS_STATUS_INVALID_ARGUMENT, encoder->label,
+                                    "a grid of %llu threads is too long for kernel '%s', whose position has 32 bits",
                                     (unsigned long long)threads[i], info->name);
   }
   if (product > info->max_threads_per_threadgroup)
-    return mps_error_set_operator(MPS_STATUS_INVALID_ARGUMENT, encoder->label, "Threadgroup size exceeds %u limit", info->max_threads_per_threadgroup);
+    return mps_error_set_operator(MPS_STATUS_INVALID_ARGUMENT, encoder->label, "Threadgroup size exceeds %u limit",
+                                  info->max_threads_per_threadgroup);
   return MPS_STATUS_OK;
 }
 

@@ -315,7 +315,8 @@ static uint32_t align_tokens(const mps_token_list *user, const mps_token_list *d
 /* An entry stands between a token and `position`. */
 static bool is_generated(const mps_reading *reading, uint32_t begin, uint32_t position) {
   if (position <= begin || position > reading->length) return false;
-  return memmem(reading->output + begin, position - begin, "mps_launch_", 11) || memmem(reading->output + begin, position - begin, "static constexpr", 16);
+  const char *text = reading->output + begin;
+  return memmem(text, position - begin, "mps_launch_", 11) || memmem(text, position - begin, "static constexpr", 16);
 }
 
 uint32_t mps_reading_column(const mps_reading *reading, const char *file, uint32_t line, uint32_t column, const char *source_line) {
