@@ -16,7 +16,7 @@ mps_status mps_buffer_create(mps_device *device, mps_stream *stream, size_t leng
     char size[32];
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "Invalid buffer size: %s", mps_heap_format_size(length, size));
   }
-  return mps_heap_allocate(&device->heap, stream ? stream : mps_stream_current(device), length, out_buffer);
+  return mps_heap_allocate(&device->heap, stream ? stream : mps_stream_current(device), length, false, out_buffer);
 }
 
 mps_status mps_buffer_wrap(mps_device *device, void *memory, size_t length, void (*release)(void *context), void *context,
@@ -132,6 +132,7 @@ uint64_t mps_buffer_identifier(const mps_buffer *buffer) { return buffer->identi
 static bool stream_is_idle(const mps_stream *stream) { return mps_stream_completed(stream) >= mps_stream_encoded(stream); }
 
 bool mps_buffer_is_idle(const mps_buffer *buffer) {
+  if (mps_process_is_forked) return true;
   if (buffer->stream) {
     bool touched = atomic_load_explicit(&buffer->touched, memory_order_relaxed);
     bool idle = touched ? stream_is_idle(buffer->stream) : mps_stream_completed(buffer->stream) >= buffer->serial;

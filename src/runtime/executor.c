@@ -164,28 +164,50 @@ static bool end_role(mps_stream *stream) {
 static bool has_work(const mps_stream *stream) {
   uint64_t encoded = atomic_load_explicit(&stream->encoded, memory_order_relaxed);
   if (encoded == stream->executed) return false;
-  return stream->stopping || stream->wake_sent || atomic_load_explicit(&stream->committed, memory_order_relaxed) > stream->executed ||
+  return stream->stopping || atomic_load_explicit(&stream->wake_sent, memory_order_relaxed) ||
+         atomic_load_explicit(&stream->committed, memory_order_relaxed) > stream->executed ||
          stream->cost_encoded - stream->cost_executed >= MPS_WAKE_COST;
+}
+
+/* Lock held, dropped meanwhile. Looks for a call without sleeping: being woken costs the caller more than this costs us. The role stays
+ * free, so that a waiter may take small work. */
+static void spin_for_call(mps_stream *stream) {
+  if (stream->device->driver->limits.core_count < 2) return;
+  stream->spinning = true;
+  mps_mutex_unlock(&stream->lock);
+  uint64_t deadline = mps_time_ns() + MPS_IDLE_SPIN_NS;
+  while (!atomic_load_explicit(&stream->wake_sent, memory_order_relaxed) && mps_time_ns() < deadline) {
+    for (int i = 0; i < 16; i++) mps_os_cpu_relax();
+    mps_thread_yield(); /* where processors are few, somebody may want this one */
+  }
+  mps_mutex_lock(&stream->lock);
+  stream->spinning = false;
 }
 
 static void executor_main(void *context) {
   mps_stream *stream = context;
+  bool ran = false; /* since it last slept or spun */
   mps_mutex_lock(&stream->lock);
   for (;;) {
     bool exiting = atomic_load_explicit(&stream->device->exiting, memory_order_relaxed);
     if (!stream->running && !exiting && has_work(stream)) {
       stream->running = true;
-      stream->wake_sent = false;
+      atomic_store_explicit(&stream->wake_sent, false, memory_order_relaxed);
       mps_mutex_unlock(&stream->lock);
       run(stream, UINT64_MAX);
       mps_mutex_lock(&stream->lock);
       (void)end_role(stream); /* what is left, this thread sees itself */
-      stream->wake_sent = false;
-      continue;
+      ran = true;
+    } else if (stream->stopping && !stream->running) {
+      break;
+    } else if (ran) {
+      ran = false;
+      atomic_store_explicit(&stream->wake_sent, false, memory_order_relaxed);
+      spin_for_call(stream);
+    } else {
+      atomic_store_explicit(&stream->wake_sent, false, memory_order_relaxed);
+      mps_condition_wait(&stream->work, &stream->lock);
     }
-    if (stream->stopping && !stream->running) break;
-    stream->wake_sent = false;
-    mps_condition_wait(&stream->work, &stream->lock);
   }
   mps_mutex_unlock(&stream->lock);
 }
@@ -209,7 +231,7 @@ static bool is_done(const mps_stream *stream, uint64_t serial) {
 
 /* Looks a short while whether the runner gets there: sleeping and waking costs more. Lock not held. */
 static void spin_for(const mps_stream *stream, uint64_t serial) {
-  uint64_t deadline = mps_time_ns() + MPS_SPIN_NS;
+  uint64_t deadline = mps_time_ns() + MPS_WAIT_SPIN_NS;
   while (!is_done(stream, serial) && mps_time_ns() < deadline) {
     for (int i = 0; i < 16; i++) mps_os_cpu_relax();
   }

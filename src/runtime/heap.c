@@ -113,11 +113,11 @@ static mps_buffer *search(const mps_heap *heap, const mps_heap_index *index, uin
   return NULL;
 }
 
-static mps_buffer *find_block(const mps_heap *heap, uint32_t slot, mps_heap_pool pool, uint64_t size) {
+static mps_buffer *find_block(const mps_heap *heap, uint32_t slot, mps_heap_pool pool, uint64_t size, bool idle) {
   /* An oversize block is not cut: it must fit well enough. */
   uint64_t size_max = pool == MPS_POOL_OVERSIZE ? size + size / 4 : UINT64_MAX;
   const mps_heap_index *own = heap->indexes[slot][pool];
-  mps_buffer *block = own && own->words ? search(heap, own, size, size_max, false) : NULL;
+  mps_buffer *block = own && own->words ? search(heap, own, size, size_max, idle) : NULL;
   if (block) return block;
   for (uint64_t others = heap->used_slots & ~(UINT64_C(1) << slot); others; others &= others - 1) {
     const mps_heap_index *index = heap->indexes[__builtin_ctzll(others)][pool];
@@ -298,9 +298,9 @@ static mps_buffer *try_region(mps_heap *heap, uint32_t slot, mps_heap_pool pool,
 /* ---- allocating ---- */
 
 /* Lock held. Nothing free fits: makes room without waiting for anybody. The block is out of the index. */
-static mps_buffer *make_room(mps_heap *heap, uint32_t slot, mps_heap_pool pool, uint64_t size) {
+static mps_buffer *make_room(mps_heap *heap, uint32_t slot, mps_heap_pool pool, uint64_t size, bool idle) {
   mps_heap_coalesce(heap);
-  mps_buffer *block = find_block(heap, slot, pool, size);
+  mps_buffer *block = find_block(heap, slot, pool, size, idle);
   if (block) {
     unlink_block(heap, block);
     return block;
@@ -349,7 +349,7 @@ static void take(mps_heap *heap, mps_buffer *block, mps_stream *stream, size_t l
   if (statistics->allocated > statistics->allocated_peak) statistics->allocated_peak = statistics->allocated;
 }
 
-mps_status mps_heap_allocate(mps_heap *heap, mps_stream *stream, size_t length, mps_buffer **out_buffer) {
+mps_status mps_heap_allocate(mps_heap *heap, mps_stream *stream, size_t length, bool idle, mps_buffer **out_buffer) {
   const mps_driver_limits *limits = &heap->driver->limits;
   uint64_t size = mps_heap_round(length, limits->buffer_alignment, limits->page_bytes);
   mps_heap_pool pool = mps_heap_pool_of(size);
@@ -359,16 +359,16 @@ mps_status mps_heap_allocate(mps_heap *heap, mps_stream *stream, size_t length, 
   mps_status status = MPS_STATUS_OK;
   mps_buffer *block = NULL;
   if (ensure_index(heap, slot, pool)) {
-    block = find_block(heap, slot, pool, size);
+    block = find_block(heap, slot, pool, size, idle);
     if (block) {
       unlink_block(heap, block);
       heap->statistics.reuses++;
     } else {
-      block = make_room(heap, slot, pool, size);
+      block = make_room(heap, slot, pool, size, idle);
     }
     if (!block) {
       status = wait_for_streams(heap);
-      if (status == MPS_STATUS_OK) block = make_room(heap, slot, pool, size);
+      if (status == MPS_STATUS_OK) block = make_room(heap, slot, pool, size, idle);
     }
   }
   if (block) {

@@ -79,8 +79,8 @@ typedef struct mps_heap {
 mps_status mps_heap_init(mps_heap *heap, mps_device *device, mps_driver_device *driver);
 void mps_heap_fini(mps_heap *heap);
 
-/* A live block of at least `length` bytes. */
-mps_status mps_heap_allocate(mps_heap *heap, mps_stream *stream, size_t length, mps_buffer **out_buffer);
+/* A live block of at least `length` bytes. `idle`: one that no queued step uses, so that the CPU may write it at once. */
+mps_status mps_heap_allocate(mps_heap *heap, mps_stream *stream, size_t length, bool idle, mps_buffer **out_buffer);
 /* A block record without a region, for wrapped memory. */
 mps_status mps_heap_new_record(mps_heap *heap, mps_buffer **out_buffer);
 /* The block is dead after its owner's step `serial`. */

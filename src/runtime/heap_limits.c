@@ -65,6 +65,7 @@ mps_status mps_heap_init_limits(mps_heap *heap) {
 }
 
 mps_status mps_heap_set_high_watermark_ratio(mps_device *device, double ratio) {
+  MPS_TRY(mps_check_fork());
   MPS_TRY(check_high(ratio));
   mps_mutex_lock(&device->heap.lock);
   device->heap.high_ratio = ratio;
@@ -74,6 +75,7 @@ mps_status mps_heap_set_high_watermark_ratio(mps_device *device, double ratio) {
 }
 
 mps_status mps_heap_set_low_watermark_ratio(mps_device *device, double ratio) {
+  MPS_TRY(mps_check_fork());
   mps_heap *heap = &device->heap;
   mps_mutex_lock(&heap->lock);
   mps_status status = check_low(ratio, heap->high_ratio);
@@ -86,6 +88,7 @@ mps_status mps_heap_set_low_watermark_ratio(mps_device *device, double ratio) {
 }
 
 uint64_t mps_heap_high_watermark(mps_device *device) {
+  if (mps_process_is_forked) return 0;
   mps_mutex_lock(&device->heap.lock);
   uint64_t limit = device->heap.high_limit;
   mps_mutex_unlock(&device->heap.lock);
@@ -93,6 +96,7 @@ uint64_t mps_heap_high_watermark(mps_device *device) {
 }
 
 uint64_t mps_heap_low_watermark(mps_device *device) {
+  if (mps_process_is_forked) return 0;
   mps_mutex_lock(&device->heap.lock);
   uint64_t limit = device->heap.low_limit;
   mps_mutex_unlock(&device->heap.lock);
@@ -138,6 +142,7 @@ void mps_heap_get_statistics(mps_device *device, mps_heap_statistics *out) {
 }
 
 void mps_heap_reset_peaks(mps_device *device) {
+  if (mps_process_is_forked) return;
   mps_heap_statistics *statistics = &device->heap.statistics;
   mps_mutex_lock(&device->heap.lock);
   statistics->allocated_peak = statistics->allocated;
@@ -146,6 +151,7 @@ void mps_heap_reset_peaks(mps_device *device) {
 }
 
 void mps_heap_reset_accumulated(mps_device *device) {
+  if (mps_process_is_forked) return;
   mps_mutex_lock(&device->heap.lock);
   device->heap.statistics.total_allocated = 0;
   device->heap.statistics.total_freed = 0;
@@ -252,6 +258,7 @@ static mps_status check_heap(const mps_heap *heap) {
 }
 
 mps_status mps_heap_validate(mps_device *device) {
+  MPS_TRY(mps_check_fork());
   mps_mutex_lock(&device->heap.lock);
   mps_status status = check_heap(&device->heap);
   mps_mutex_unlock(&device->heap.lock);

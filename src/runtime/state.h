@@ -22,10 +22,12 @@
 
 #define MPS_COST_UNKNOWN 20000.0     /* ns taken for a step that tells none */
 #define MPS_WAKE_COST 20000.0        /* queued ns that are worth a thread switch */
-#define MPS_INLINE_COST 200000.0     /* a waiter runs at most this itself */
+#define MPS_INLINE_COST 5000000.0    /* a waiter runs at most this itself: Ctrl-C is not looked at meanwhile */
 #define MPS_WAIT_SLICE_NS 50000000u  /* between two interrupt checks */
 #define MPS_LINGER_NS 30000u         /* an open window waits this long for successors */
-#define MPS_SPIN_NS 4000u            /* an executor that ran dry looks this long for more before it sleeps */
+#define MPS_WAIT_SPIN_NS 4000u       /* a waiter looks this long before it sleeps */
+#define MPS_IDLE_SPIN_NS 10000u      /* an executor that ran dry looks this long for more before it sleeps */
+#define MPS_STAGED_MAX ((uint64_t)512 << 20) /* bytes of staged writes in flight on a stream */
 
 /* ---- command buffer: a chain of pages that steps are encoded in ---- */
 #define MPS_PAGE_BYTES (64u << 10)
@@ -65,7 +67,7 @@ struct mps_stream {
   double cost_encoded;       /* sum over all steps ever */
   uint64_t blockers_encoded; /* steps ever that no waiter may run: DENSE, WAIT */
   bool running;              /* somebody holds the runner's role */
-  bool wake_sent;            /* the executor was signalled and did not come yet */
+  bool spinning;             /* the executor looks at wake_sent: no signal is needed */
   bool stopping;
   bool in_use;               /* not destroyed */
   mps_executor_state executor_state;
@@ -75,6 +77,8 @@ struct mps_stream {
   mps_condition done;   /* for waiters, and for those who want pages or the role */
 
   _Atomic bool failed;          /* failure != NULL */
+  _Atomic bool wake_sent;       /* the executor was called and did not come yet; written under lock */
+  _Atomic uint64_t staged;      /* bytes of staged writes since the stream was last seen idle */
   _Atomic uint64_t committed;   /* steps up to here run without delay; grows under lock */
   _Atomic uint64_t wake_at;     /* lowest serial that somebody waits for; UINT64_MAX = nobody */
   _Atomic(struct mps_buffer *) error_buffer; /* holds the kernel error record */

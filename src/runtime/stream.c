@@ -107,7 +107,7 @@ static void stop_executor(mps_stream *stream) {
   if (started) mps_thread_join(&stream->executor);
   mps_mutex_lock(&stream->lock);
   stream->stopping = false;
-  stream->wake_sent = false;
+  atomic_store_explicit(&stream->wake_sent, false, memory_order_relaxed);
   stream->executor_state = MPS_EXECUTOR_NONE;
   mps_mutex_unlock(&stream->lock);
 }
@@ -218,7 +218,7 @@ uint64_t mps_stream_completed(const mps_stream *stream) { return atomic_load_exp
 
 /* ---- encoding ---- */
 bool mps_stream_wake(mps_stream *stream) {
-  if (stream->running || stream->wake_sent) return false;
+  if (stream->running || atomic_load_explicit(&stream->wake_sent, memory_order_relaxed)) return false;
   uint64_t executed = stream->executed;
   if (atomic_load_explicit(&stream->encoded, memory_order_relaxed) == executed) return false;
   if (atomic_load_explicit(&stream->committed, memory_order_relaxed) <= executed &&
@@ -229,8 +229,8 @@ bool mps_stream_wake(mps_stream *stream) {
     if (stream->executor_state == MPS_EXECUTOR_NONE) mps_stream_start_executor(stream);
     return false; /* a new executor looks at the queue before it sleeps */
   }
-  stream->wake_sent = true;
-  return true;
+  atomic_store_explicit(&stream->wake_sent, true, memory_order_relaxed);
+  return !stream->spinning;
 }
 
 /* Lock held. Memory for a step at the tail, or NULL. */
@@ -321,6 +321,7 @@ void mps_stream_commit(mps_stream *stream) {
 }
 
 bool mps_stream_query(mps_stream *stream) {
+  if (mps_process_is_forked) return true; /* nothing will come */
   if (mps_stream_completed(stream) == mps_stream_encoded(stream)) return true;
   mps_stream_commit(stream); /* who polls wants to see it happen */
   return false;

@@ -73,15 +73,15 @@ static mps_status write_inline(mps_stream *stream, mps_buffer *buffer, uint64_t 
   return MPS_STATUS_OK;
 }
 
-/* By a temporary buffer, when one can be had that is idle itself. False: nothing was done. */
+/* By a temporary buffer that no queued step uses. False: nothing was done. */
 static bool write_staged(mps_stream *stream, mps_buffer *buffer, uint64_t offset, const void *source, uint64_t length) {
   mps_buffer *staging;
-  if (mps_buffer_create(stream->device, stream, length, &staging) != MPS_STATUS_OK) return false;
-  bool done = mps_buffer_is_idle(staging);
-  if (done) {
-    memcpy(staging->contents, source, length);
-    done = encode_copy(stream, staging, 0, buffer, offset, length, "write") == MPS_STATUS_OK;
-  }
+  if (mps_stream_query(stream)) atomic_store_explicit(&stream->staged, 0, memory_order_relaxed);
+  if (atomic_load_explicit(&stream->staged, memory_order_relaxed) + length > MPS_STAGED_MAX) return false; /* too far ahead */
+  if (mps_heap_allocate(&stream->device->heap, stream, length, true, &staging) != MPS_STATUS_OK) return false;
+  memcpy(staging->contents, source, length);
+  bool done = encode_copy(stream, staging, 0, buffer, offset, length, "write") == MPS_STATUS_OK;
+  atomic_fetch_add_explicit(&stream->staged, length, memory_order_relaxed);
   mps_buffer_release(staging);
   return done;
 }

@@ -468,7 +468,7 @@ static void stress(void *context) {
 }
 
 static void many_threads_encode_free_and_wait(void) {
-  mps_device *device = WRAPPER();
+  mps_device *device = WRAPPER(.core_count = 2); /* executors spin before they sleep */
   static stress_thread threads[stress_threads];
   mps_stream *streams[3] = {mps_stream_default(device)};
   CHECK_OK(mps_stream_create(device, &streams[1]));

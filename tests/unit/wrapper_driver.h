@@ -19,6 +19,7 @@ typedef struct wrapper_settings {
   void (*on_dispatch)(const mps_step_dispatch *step);
   bool asynchronous;
   uint64_t recommended_memory; /* 0: the null driver's */
+  uint32_t core_count;         /* 0: the null driver's, 1 */
 } wrapper_settings;
 
 static wrapper_settings wrapper;
@@ -58,6 +59,7 @@ static mps_status wrapper_open(mps_driver_device **out_device) {
   wrapper_vtable.drain = wrapper_drain;
   (*out_device)->vtable = &wrapper_vtable;
   (*out_device)->limits.asynchronous = wrapper.asynchronous;
+  if (wrapper.core_count) (*out_device)->limits.core_count = wrapper.core_count;
   if (wrapper.recommended_memory) (*out_device)->limits.recommended_memory = wrapper.recommended_memory;
   return MPS_STATUS_OK;
 }
