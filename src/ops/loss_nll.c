@@ -58,8 +58,8 @@ static bool set_strides(mps_nll_arguments *a, const mps_tensor *input) {
   return true;
 }
 
-static mps_status launch(nll *l, const char *kernel, const mps_tensor *data, const mps_norm_argument *fourth, const mps_norm_argument *fifth,
-                         const char *suffix) {
+/* Buffers: 0 data, 1 or 2 target, 3 weight, 4 and 5 the caller's, 6 arguments, 7 error record. */
+static mps_status launch(nll *l, const char *kernel, const mps_tensor *data, const mps_tensor *fourth, const mps_tensor *fifth, const char *suffix) {
   mps_stream *stream = l->temporaries.stream;
   mps_pipeline *pipeline;
   mps_status status = mps_operand_pipeline(stream, kernel, suffix, &pipeline);
@@ -67,11 +67,12 @@ static mps_status launch(nll *l, const char *kernel, const mps_tensor *data, con
   mps_encoder encoder;
   mps_encoder_begin(&encoder, stream, l->label);
   mps_encoder_set_pipeline(&encoder, pipeline);
+  for (uint32_t i = 1; i <= 5; i++) mps_encoder_set_unused(&encoder, i);
   mps_encoder_set_tensor(&encoder, 0, data, MPS_ACCESS_READ);
   mps_encoder_set_tensor(&encoder, l->arguments.byte_targets ? 2 : 1, l->target, MPS_ACCESS_READ);
   if (l->weight) mps_encoder_set_tensor(&encoder, 3, l->weight, MPS_ACCESS_READ);
-  if (fourth->buffer) mps_encoder_set_buffer(&encoder, 4, fourth->buffer, fourth->offset, fourth->access);
-  if (fifth->buffer) mps_encoder_set_buffer(&encoder, 5, fifth->buffer, fifth->offset, fifth->access);
+  if (fourth) mps_encoder_set_tensor(&encoder, 4, fourth, MPS_ACCESS_READ_WRITE);
+  if (fifth) mps_encoder_set_tensor(&encoder, 5, fifth, MPS_ACCESS_READ_WRITE);
   mps_encoder_set_bytes(&encoder, 6, &l->arguments, sizeof l->arguments);
   mps_encoder_set_error_buffer(&encoder, 7);
   mps_encoder_set_cost(&encoder, (double)l->arguments.targets * TARGET_COST);
@@ -83,9 +84,8 @@ static mps_status encode_reduced(nll *l, const mps_tensor *input, const mps_tens
   mps_tensor partials;
   mps_status status = mps_norm_vector(&l->temporaries, 2 * (l->arguments.chunk_count + 1), &partials);
   if (status != MPS_STATUS_OK) return status;
-  const mps_norm_argument sums = mps_norm_write(&partials), none = {0};
   const char *suffix = mps_dtype_name(input->dtype);
-  if (l->arguments.targets > 0) status = launch(l, "nll_forward", input, &sums, &none, suffix);
+  if (l->arguments.targets > 0) status = launch(l, "nll_forward", input, &partials, NULL, suffix);
   if (status != MPS_STATUS_OK) return status;
   const mps_norm_argument arguments[] = {mps_norm_read(&partials), mps_norm_write(out), mps_norm_write(total_weight),
                                          mps_norm_bytes(&l->arguments, sizeof l->arguments)};
@@ -106,8 +106,7 @@ static mps_status encode_forward(nll *l, const mps_tensor *self, const mps_tenso
   status = mps_result_begin(stream, out, self->dtype, NULL, true, &result);
   if (status != MPS_STATUS_OK) return status;
   if (l->arguments.reduction == 0) {
-    const mps_norm_argument none = {0}, losses = mps_norm_write(&result.tensor);
-    if (l->arguments.targets > 0) status = launch(l, "nll_forward", input, &none, &losses, mps_dtype_name(input->dtype));
+    if (l->arguments.targets > 0) status = launch(l, "nll_forward", input, NULL, &result.tensor, mps_dtype_name(input->dtype));
     if (status == MPS_STATUS_OK) status = mps_norm_fill_zero(stream, total_weight);
     return mps_result_end(stream, &result, status);
   }
@@ -141,8 +140,7 @@ static mps_status encode_backward(nll *l, const mps_tensor *grad_output, const m
   set_strides(&l->arguments, &result.tensor);
   l->arguments.grad_stride = l->arguments.reduction == 0 && grad->rank > 0;
   status = mps_norm_fill_zero(stream, &result.tensor);
-  const mps_norm_argument weights = mps_norm_read(total), gradient = mps_norm_write(&result.tensor);
-  if (status == MPS_STATUS_OK) status = launch(l, "nll_backward", grad, &weights, &gradient, mps_dtype_name(grad_input->dtype));
+  if (status == MPS_STATUS_OK) status = launch(l, "nll_backward", grad, total, &result.tensor, mps_dtype_name(grad_input->dtype));
   return mps_result_end(stream, &result, status);
 }
 

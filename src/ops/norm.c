@@ -33,6 +33,8 @@ mps_status mps_norm_launch(mps_stream *stream, const char *label, const char *ke
       mps_encoder_set_bytes(&encoder, i, a->bytes, a->length);
     else if (a->buffer)
       mps_encoder_set_buffer(&encoder, i, a->buffer, a->offset, a->access);
+    else
+      mps_encoder_set_unused(&encoder, i);
   }
   mps_encoder_set_cost(&encoder, cost);
   return mps_encoder_dispatch(&encoder, (uint64_t[3]){(uint64_t)x, (uint64_t)y, 1}, NULL);

@@ -9,7 +9,7 @@
 #include "ops/reduce.h"
 
 /* ---- one launch ---- */
-/* By [[buffer(n)]]; all zero leaves the buffer unset. */
+/* By [[buffer(n)]]; all zero: the kernel will not look at it. */
 typedef struct mps_norm_argument {
   mps_buffer *buffer;
   uint64_t offset;

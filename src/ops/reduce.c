@@ -17,6 +17,11 @@ void mps_encoder_set_tensor(mps_encoder *encoder, uint32_t index, const mps_tens
   mps_encoder_set_buffer(encoder, index, tensor->buffer, tensor->offset, access);
 }
 
+void mps_encoder_set_unused(mps_encoder *encoder, uint32_t index) {
+  static const uint64_t zeros = 0;
+  mps_encoder_set_bytes(encoder, index, &zeros, sizeof zeros);
+}
+
 mps_status mps_result_begin(mps_stream *stream, const mps_tensor *out, mps_dtype dtype, const mps_tensor *input, bool contiguous,
                             mps_result *result) {
   result->tensor = *out;
@@ -63,11 +68,12 @@ static mps_status encode_first(mps_stream *stream, const mps_reduction *r, const
   mps_encoder_begin(&encoder, stream, r->label);
   mps_encoder_set_pipeline(&encoder, pipeline);
   mps_encoder_set_tensor(&encoder, 0, input, MPS_ACCESS_READ);
-  if (partials) mps_encoder_set_buffer(&encoder, 1, partials, 0, MPS_ACCESS_WRITE);
-  if (!plan->arguments.raw) mps_encoder_set_tensor(&encoder, 2, out, MPS_ACCESS_WRITE);
-  mps_encoder_set_bytes(&encoder, 3, &plan->arguments, sizeof plan->arguments);
-  if (!plan->arguments.raw && second) mps_encoder_set_tensor(&encoder, 4, second, MPS_ACCESS_WRITE);
   const mps_reduce_arguments *a = &plan->arguments;
+  for (uint32_t i = 1; i <= 4; i++) mps_encoder_set_unused(&encoder, i);
+  if (partials) mps_encoder_set_buffer(&encoder, 1, partials, 0, MPS_ACCESS_WRITE);
+  if (!a->raw) mps_encoder_set_tensor(&encoder, 2, out, MPS_ACCESS_WRITE);
+  mps_encoder_set_bytes(&encoder, 3, a, sizeof *a);
+  if (!a->raw && second) mps_encoder_set_tensor(&encoder, 4, second, MPS_ACCESS_WRITE);
   mps_encoder_set_cost(&encoder, (double)a->output_count * ((double)a->reduce_count * ELEMENT_COST + OUTPUT_COST));
   return mps_encoder_dispatch(&encoder, plan->threads, NULL);
 }
@@ -83,7 +89,10 @@ static mps_status encode_finish(mps_stream *stream, const mps_reduction *r, cons
   mps_encoder_set_buffer(&encoder, 1, partials, 0, MPS_ACCESS_READ);
   mps_encoder_set_tensor(&encoder, 2, out, MPS_ACCESS_WRITE);
   mps_encoder_set_bytes(&encoder, 3, a, sizeof *a);
-  if (second) mps_encoder_set_tensor(&encoder, 4, second, MPS_ACCESS_WRITE);
+  if (second)
+    mps_encoder_set_tensor(&encoder, 4, second, MPS_ACCESS_WRITE);
+  else
+    mps_encoder_set_unused(&encoder, 4);
   mps_encoder_set_cost(&encoder, (double)a->output_count * ((double)a->chunk_count * 2.0 + OUTPUT_COST));
   return mps_encoder_dispatch(&encoder, (uint64_t[3]){(uint64_t)a->output_count, 1, 1}, NULL);
 }

@@ -45,6 +45,9 @@ MPS_WARN_UNUSED mps_status mps_result_end(mps_stream *stream, mps_result *result
 /* Binds the elements of a tensor. */
 void mps_encoder_set_tensor(mps_encoder *encoder, uint32_t index, const mps_tensor *tensor, mps_access access);
 
+/* Binds a word of zeros: an argument that the kernel will not look at, but that must be there. */
+void mps_encoder_set_unused(mps_encoder *encoder, uint32_t index);
+
 /* A reduction with casts: input to `compute`, result `natural` to out's dtype. */
 MPS_WARN_UNUSED mps_status mps_reduce_run(mps_stream *stream, const mps_reduction *reduction, const mps_tensor *self, mps_dtype compute, uint32_t mask,
                                           mps_dtype natural, const mps_tensor *out);
