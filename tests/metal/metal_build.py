@@ -22,7 +22,7 @@ PUBLIC_HEADERS = sorted(p.name for p in INCLUDE.glob("metal_*"))
 CACHE = Path(tempfile.gettempdir()) / f"openmps-metal-tests-{os.getuid()}"
 
 FLAGS = ("-x c++ -std=c++17 -nostdinc -O3 -fPIC -ffp-contract=off -fsigned-char -fdeclspec -Xclang "
-         "-ffloat16-excess-precision=none -fno-exceptions -fno-rtti").split()
+         "-ffloat16-excess-precision=none -fno-exceptions -fno-rtti -Rpass=loop-vectorize").split()
 TARGETS = {
     "baseline": ["--target=x86_64-linux-gnu", "-march=x86-64"],
     "v3": ["--target=x86_64-linux-gnu", "-march=x86-64-v3"],

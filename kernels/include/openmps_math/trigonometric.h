@@ -219,12 +219,19 @@ OPENMPS_INLINE float atan_tail(float t) {
 constexpr float half_pi_high = 1.57079637f, half_pi_low = -4.37113883e-08f;
 constexpr float pi_high = 3.14159274f, pi_low = -8.74227766e-08f;
 
+// pi/2 - (t + tail) for 0 <= t <= 1.1: `lost` is what the first difference could not hold.
+OPENMPS_INLINE float half_pi_minus(float t, float tail) {
+  float difference = half_pi_high - t;
+  float lost = (half_pi_high - difference) - t;
+  return difference + (lost - (tail - half_pi_low));
+}
+
 OPENMPS_INLINE float atan(float x) {
   float a = absolute(x);
   bool inverted = a > 1.0f;
   float t = inverted ? 1.0f / a : a;
   float tail = atan_tail(t);
-  return with_sign(inverted ? (half_pi_high - t) - (tail - half_pi_low) : t + tail, x);
+  return with_sign(inverted ? half_pi_minus(t, tail) : t + tail, x);
 }
 
 // By octants: the smaller of |x|, |y| over the larger. Signed zeros count as in IEEE 754.
@@ -236,7 +243,7 @@ OPENMPS_INLINE float atan2(float y, float x) {
   t = large == 0.0f ? 0.0f : t;
   t = small == infinity() ? 1.0f : t;
   float tail = atan_tail(t);
-  float p = steep ? (half_pi_high - t) - (tail - half_pi_low) : t + tail;
+  float p = steep ? half_pi_minus(t, tail) : t + tail;
   p = (float_bits(x) & 0x80000000u) != 0u ? pi_high - (p - pi_low) : p;
   p = is_nan(x) || is_nan(y) ? quiet_nan() : p;
   return with_sign(p, y);
@@ -260,7 +267,7 @@ OPENMPS_INLINE float asin(float x) {
   float z = large ? (1.0f - a) * 0.5f : a * a;
   float s = large ? __builtin_elementwise_sqrt(z) : a;
   float tail = asin_tail(s, z);
-  return with_sign(large ? (half_pi_high - 2.0f * s) - (2.0f * tail - half_pi_low) : s + tail, x);
+  return with_sign(large ? half_pi_minus(2.0f * s, 2.0f * tail) : s + tail, x);
 }
 
 OPENMPS_INLINE float acos(float x) {
