@@ -51,9 +51,11 @@ typedef struct mps_operand {
   int64_t strides[MPS_MAX_RANK]; /* bytes, one per dimension of the iteration space; 0 broadcasts */
 } mps_operand;
 
-/* destination = round(formula(sources..., parameters)). */
+/* destination = round(formula(sources..., parameters)).
+ * A read operand holds what memory held before the program, unless an earlier instruction wrote this same operand: then it is that
+ * instruction's rounded result. Operands may name one memory if address, dtype and strides are equal; of two writes the later wins. */
 typedef struct mps_instruction {
-  const mps_driver_function *function; /* block kernel "<formula>_<compute suffix>" of the driver's library */
+  const mps_driver_function *function; /* block kernel "<formula>_<compute suffix>" of the driver's library; NULL: a move */
   uint16_t formula;                    /* number of the formula, for printing and fusion keys */
   uint8_t source_count;
   uint8_t result;       /* mps_compute of the result */

@@ -21,18 +21,21 @@ static void close_device(mps_driver_device *device) {
 typedef struct pieces {
   void (*function)(void *context, uint32_t index);
   void *context;
+  uint32_t count, chunk; /* pieces, and how many of them a chunk has */
 } pieces;
 
 static void run_piece(void *context, uint32_t chunk, void *scratch) {
   const pieces *p = context;
   (void)scratch;
-  p->function(p->context, chunk);
+  uint32_t left = p->count - chunk * p->chunk;
+  for (uint32_t i = 0; i < (left < p->chunk ? left : p->chunk); i++) p->function(p->context, chunk * p->chunk + i);
 }
 
 static void run_parallel(const mps_parallel *parallel, uint32_t count, void (*function)(void *context, uint32_t index), void *context) {
   const mps_driver_queue *queue = (const mps_driver_queue *)parallel;
-  pieces p = {function, context};
-  mps_host_region_run(queue->region, count, run_piece, &p);
+  uint32_t chunk = count / MPS_HOST_MAX_CHUNKS + 1;
+  pieces p = {function, context, count, chunk};
+  mps_host_region_run(queue->region, (uint32_t)(((uint64_t)count + chunk - 1) / chunk), run_piece, &p);
 }
 
 static mps_status create_queue(mps_driver_device *device, mps_driver_queue **out_queue) {

@@ -16,10 +16,11 @@
 #include "driver/host/workers.h"
 #include "driver/parallel.h"
 
-/* A region is opened for work of at least this many nanoseconds; its chunks are about this long and at most this many a thread. */
+/* A region is opened for work of at least this many nanoseconds; its chunks are about this long and at most this many a thread. Short
+ * chunks matter on a busy machine: a helper that loses its processor in the middle of one is waited for. */
 #define MPS_HOST_PARALLEL_NS 40000.0
-#define MPS_HOST_CHUNK_NS 16000.0
-#define MPS_HOST_CHUNKS_PER_THREAD 8
+#define MPS_HOST_CHUNK_NS 20000.0
+#define MPS_HOST_CHUNKS_PER_THREAD 32
 
 typedef struct mps_host_device {
   mps_driver_device base;

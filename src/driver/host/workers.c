@@ -18,9 +18,11 @@
 #define HELPER_SPIN_NS 30000
 #define EXECUTOR_SPIN_NS 50000
 #define CACHE_LINE 64
+#define CHUNK_BITS 21
+_Static_assert(MPS_HOST_MAX_CHUNKS == (1u << CHUNK_BITS) - 1, "three chunk numbers fit into a ticket");
 
 struct mps_host_region {
-  _Alignas(CACHE_LINE) _Atomic uint64_t ticket; /* chunk count << 32 | next chunk */
+  _Alignas(CACHE_LINE) _Atomic uint64_t ticket; /* count << 2 * CHUNK_BITS | claimed from the end << CHUNK_BITS | from the front */
   _Alignas(CACHE_LINE) _Atomic uint32_t finished;
   _Atomic bool sleeping; /* the executor waits on `done` */
   _Alignas(CACHE_LINE) mps_host_task task;
@@ -53,16 +55,18 @@ struct mps_host_workers {
   mps_condition wake;
 };
 
-/* False when nothing is left to claim. */
-static bool claim(mps_host_region *region, uint32_t *out_chunk, uint32_t *out_count) {
+/* False when nothing is left to claim. The executor takes chunks from the front, helpers from the end: neighbouring chunks, which may
+ * share a fresh huge page or a cache, mostly stay with one thread. */
+static bool claim(mps_host_region *region, bool is_helper, uint32_t *out_chunk, uint32_t *out_count) {
+  const uint64_t mask = MPS_HOST_MAX_CHUNKS;
   uint64_t ticket = atomic_load_explicit(&region->ticket, memory_order_relaxed);
   for (;;) {
-    uint32_t count = (uint32_t)(ticket >> 32), next = (uint32_t)ticket;
-    if (next >= count) return false;
-    if (atomic_compare_exchange_weak_explicit(&region->ticket, &ticket, ticket + 1, memory_order_acquire,
-                                              memory_order_relaxed)) {
-      *out_chunk = next;
-      *out_count = count;
+    uint64_t count = ticket >> (2 * CHUNK_BITS), end = ticket >> CHUNK_BITS & mask, front = ticket & mask;
+    if (front + end >= count) return false;
+    uint64_t claimed = ticket + (is_helper ? (uint64_t)1 << CHUNK_BITS : 1);
+    if (atomic_compare_exchange_weak_explicit(&region->ticket, &ticket, claimed, memory_order_acquire, memory_order_relaxed)) {
+      *out_chunk = (uint32_t)(is_helper ? count - 1 - end : front);
+      *out_count = (uint32_t)count;
       return true;
     }
   }
@@ -73,7 +77,7 @@ static bool claim(mps_host_region *region, uint32_t *out_chunk, uint32_t *out_co
 static bool work(mps_host_region *region, void *scratch, bool is_helper) {
   uint32_t chunk, count;
   bool worked = false;
-  while (claim(region, &chunk, &count)) {
+  while (claim(region, is_helper, &chunk, &count)) {
     region->task(region->context, chunk, scratch);
     worked = true;
     uint32_t finished = atomic_fetch_add(&region->finished, 1) + 1;
@@ -270,7 +274,7 @@ void mps_host_region_run(mps_host_region *region, uint32_t chunk_count, mps_host
   region->task = task;
   region->context = context;
   atomic_store_explicit(&region->finished, 0, memory_order_relaxed);
-  atomic_store_explicit(&region->ticket, (uint64_t)chunk_count << 32, memory_order_release);
+  atomic_store_explicit(&region->ticket, (uint64_t)chunk_count << (2 * CHUNK_BITS), memory_order_release);
   call_helpers(workers, chunk_count - 1);
   work(region, region->scratch, false);
   wait_for_helpers(region, chunk_count);

@@ -15,6 +15,9 @@
 /* Memory of one thread for the time of one chunk; what it holds does not survive the chunk. 64-byte aligned. */
 #define MPS_HOST_SCRATCH_BYTES ((size_t)1 << 19)
 
+/* Chunks of a region, at most. */
+#define MPS_HOST_MAX_CHUNKS ((1u << 21) - 1)
+
 typedef struct mps_host_workers mps_host_workers;
 typedef struct mps_host_region mps_host_region;
 
@@ -33,7 +36,8 @@ uint64_t mps_host_workers_wakeups(const mps_host_workers *workers);
  * workers are destroyed. OUT_OF_MEMORY. */
 MPS_WARN_UNUSED mps_status mps_host_region_open(mps_host_workers *workers, mps_host_region **out_region);
 void mps_host_region_close(mps_host_region *region); /* accepts NULL */
-/* Runs task(context, 0 .. chunk_count - 1), each once, in any order and on any thread, and returns when all are done.
+/* Runs task(context, 0 .. chunk_count - 1), each once, in any order and on any thread, and returns when all are done. At most
+ * MPS_HOST_MAX_CHUNKS.
  * One thread at a time per region; a task opens no region. Without helpers the chunks run in order. */
 void mps_host_region_run(mps_host_region *region, uint32_t chunk_count, mps_host_task task, void *context);
 /* The scratch of the executor, for work that is not worth a region. */
