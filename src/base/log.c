@@ -74,3 +74,14 @@ void mps_log_write(mps_log_area area, mps_log_level level, const char *format, .
   line[length] = '\n';
   fwrite(line, 1, length + 1, stderr);
 }
+
+void mps_log_print(const char *format, ...) {
+  char line[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(line, sizeof line - 1, format, arguments);
+  va_end(arguments);
+  size_t length = strlen(line);
+  line[length] = '\n';
+  fwrite(line, 1, length + 1, stderr);
+}

@@ -34,6 +34,8 @@ typedef enum mps_log_level { MPS_LOG_ERROR, MPS_LOG_WARNING, MPS_LOG_INFO, MPS_L
 
 bool mps_log_enabled(mps_log_area area, mps_log_level level);
 void mps_log_write(mps_log_area area, mps_log_level level, const char *format, ...) MPS_PRINTF(3, 4);
+/* A line on stderr as it is, whatever the levels: for logs that a setting of their own turns on. */
+void mps_log_print(const char *format, ...) MPS_PRINTF(1, 2);
 /* Reads OPENMPS_LOG again. */
 void mps_log_reload(void);
 

@@ -60,6 +60,7 @@ static uint64_t append_free_marker(mps_stream *stream, const mps_buffer *buffer)
   step->allocation = buffer->identifier;
   step->address = buffer->address;
   step->length = buffer->size;
+  step->shared = atomic_load_explicit(&buffer->foreign, memory_order_relaxed) != 0;
   return mps_stream_publish(stream, &step->step);
 }
 

@@ -108,8 +108,8 @@ static bool extend_window(mps_stream *stream, mps_window *window, uint64_t last)
   return window->count < MPS_WINDOW_MAX_STEPS;
 }
 
-/* Runs a window of at least one step that is no barrier. */
-static void run_window(mps_stream *stream, uint64_t until) {
+/* Runs a window of at least one step that is no barrier. Returns the last label, for failures that come later. */
+static const char *run_window(mps_stream *stream, uint64_t until) {
   mps_device *device = stream->device;
   mps_window window = {.stream = stream};
   uint64_t deadline = 0;
@@ -124,6 +124,7 @@ static void run_window(mps_stream *stream, uint64_t until) {
     if (!linger(stream, deadline)) deadline = 1; /* ask once more, closed */
   }
   for (uint32_t i = 0; i < window.count; i++) run_step(stream, window.steps[i]);
+  return window.count ? window.steps[window.count - 1]->label : "";
 }
 
 /* Runs what is published, up to the step `until`. The caller holds the role. */
@@ -137,7 +138,7 @@ static void run(mps_stream *stream, uint64_t until) {
     if (atomic_load_explicit(&device->exiting, memory_order_relaxed)) break;
     uint32_t kind = device->rewrite ? peek_kind(stream) : MPS_STEP_SIGNAL;
     if (!is_barrier(kind)) {
-      run_window(stream, until);
+      label = run_window(stream, until);
     } else {
       const mps_step *step = take_step(stream);
       label = step->label;

@@ -14,6 +14,7 @@
 #include "runtime/state.h"
 
 #define SLAB_RECORDS 64
+#define DISCARD_MIN ((uint64_t)64 << 10)
 #define BIN_SEARCH_MAX 16 /* blocks of a bin that are looked at for a fit */
 
 struct mps_heap_slab {
@@ -236,7 +237,7 @@ static void free_region(mps_heap *heap, mps_heap_region *region) {
   heap->driver->vtable->free(heap->driver, &region->memory);
   heap->statistics.reserved -= length;
   heap->statistics.heaps--;
-  if (heap->debug & 8) MPS_LOG(HEAP, ERROR, "Released heap #%llu (%llu bytes)", (unsigned long long)region->number, (unsigned long long)length);
+  mps_heap_log_region(heap, region->number, length);
   free(region);
 }
 
@@ -253,6 +254,18 @@ uint64_t mps_heap_release_regions(mps_heap *heap, uint64_t enough) {
     free_region(heap, region);
   }
   return regained;
+}
+
+/* Lock held. Gives the pages of free, idle blocks back where the driver can. */
+static void discard_free(mps_heap *heap) {
+  mps_driver_device *driver = heap->driver;
+  if (!driver->vtable->discard) return;
+  for (mps_heap_region *region = heap->regions; region; region = region->next) {
+    for (mps_buffer *block = region->first; block; block = block->next) {
+      if (block->state != MPS_BUFFER_FREE || block->size < DISCARD_MIN) continue;
+      if (is_idle(heap, block)) driver->vtable->discard(driver, &region->memory, block->offset, block->size);
+    }
+  }
 }
 
 /* A region with one free block, which is not indexed. NULL without memory. */
@@ -358,8 +371,10 @@ mps_status mps_heap_allocate(mps_heap *heap, mps_stream *stream, size_t length, 
   mps_mutex_lock(&heap->lock);
   mps_status status = MPS_STATUS_OK;
   mps_buffer *block = NULL;
+  bool reused = false;
   if (ensure_index(heap, slot, pool)) {
     block = find_block(heap, slot, pool, size, idle);
+    reused = block != NULL;
     if (block) {
       unlink_block(heap, block);
       heap->statistics.reuses++;
@@ -377,7 +392,7 @@ mps_status mps_heap_allocate(mps_heap *heap, mps_stream *stream, size_t length, 
     status = mps_heap_out_of_memory(heap, size);
   }
   mps_mutex_unlock(&heap->lock);
-  if (block && heap->debug & 6) mps_heap_log_allocation(heap, block);
+  if (block && heap->debug) mps_heap_log_allocation(heap, block, reused);
   *out_buffer = block;
   return status;
 }
@@ -492,7 +507,7 @@ mps_status mps_heap_empty_cache(mps_device *device) {
   if (status == MPS_STATUS_OK) {
     mps_heap_coalesce(heap);
     mps_heap_release_regions(heap, UINT64_MAX);
-    mps_heap_discard_free(heap);
+    discard_free(heap);
   }
   mps_mutex_unlock(&heap->lock);
   return status;

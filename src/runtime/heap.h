@@ -98,9 +98,9 @@ void mps_heap_coalesce(mps_heap *heap);
 mps_status mps_heap_init_limits(mps_heap *heap);
 /* True when a region stays within the hard limit, and the system has memory for the request; lock held. */
 bool mps_heap_within_limit(mps_heap *heap, uint64_t region_bytes, uint64_t request);
-/* Gives the pages of free, idle blocks back where the driver can; lock held. */
-void mps_heap_discard_free(mps_heap *heap);
-void mps_heap_log_allocation(const mps_heap *heap, const mps_buffer *buffer);
+/* Lines of PYTORCH_DEBUG_MPS_ALLOCATOR. */
+void mps_heap_log_allocation(const mps_heap *heap, const mps_buffer *buffer, bool reused);
+void mps_heap_log_region(const mps_heap *heap, uint64_t number, uint64_t length);
 /* Sets the out-of-memory text. */
 mps_status mps_heap_out_of_memory(mps_heap *heap, uint64_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * heap_limits: watermarks, statistics, the out-of-memory text, the allocator's log, and the walk that checks a heap's invariants.
+ * heap_limits: watermarks, the out-of-memory text, statistics and the allocator's log.
  */
 #include <string.h>
 
@@ -12,7 +12,6 @@
 
 #define RATIO_MAX 2.0
 #define PROCESS_SHARE 0.9
-#define DISCARD_MIN ((uint64_t)64 << 10)
 
 enum { DEBUG_PROFILING = 1, DEBUG_ALLOCATIONS = 2, DEBUG_RECYCLES = 4, DEBUG_RELEASES = 8, DEBUG_LARGE_ONLY = 16 };
 
@@ -34,9 +33,9 @@ static void apply_ratios(mps_heap *heap) {
   }
   char high[32], low[32];
   if (heap->debug & DEBUG_PROFILING) {
-    MPS_LOG(HEAP, ERROR, "High watermark memory allocation limit: %s",
+    mps_log_print("High watermark memory allocation limit: %s",
             heap->high_limit == UINT64_MAX ? "unlimited" : mps_heap_format_size(heap->high_limit, high));
-    MPS_LOG(HEAP, ERROR, "Low watermark memory allocation limit: %s",
+    mps_log_print("Low watermark memory allocation limit: %s",
             heap->low_limit == UINT64_MAX ? "unlimited" : mps_heap_format_size(heap->low_limit, low));
   }
 }
@@ -159,108 +158,16 @@ void mps_heap_reset_accumulated(mps_device *device) {
   mps_mutex_unlock(&device->heap.lock);
 }
 
-void mps_heap_log_allocation(const mps_heap *heap, const mps_buffer *buffer) {
-  if (!(heap->debug & DEBUG_ALLOCATIONS)) return;
-  if (heap->debug & DEBUG_LARGE_ONLY && buffer->size <= MPS_HEAP_SMALL_MAX) return;
+void mps_heap_log_allocation(const mps_heap *heap, const mps_buffer *buffer, bool reused) {
+  bool small = buffer->size <= MPS_HEAP_SMALL_MAX;
+  if (!(heap->debug & (reused ? DEBUG_RECYCLES : DEBUG_ALLOCATIONS)) || (heap->debug & DEBUG_LARGE_ONLY && small)) return;
   char requested[32], size[32];
-  MPS_LOG(HEAP, ERROR, "Allocated %s buffer #%llu of size %s (requested: %s, heap: #%llu)",
-          buffer->size <= MPS_HEAP_SMALL_MAX ? "small shared" : "large shared", (unsigned long long)buffer->identifier,
-          mps_heap_format_size(buffer->size, size), mps_heap_format_size(buffer->length, requested),
-          (unsigned long long)buffer->region->number);
+  mps_log_print("%s %s shared buffer #%llu of size %s (requested: %s, heap: #%llu)", reused ? "Reusing" : "Allocated",
+                small ? "small" : "large", (unsigned long long)buffer->identifier, mps_heap_format_size(buffer->size, size),
+                mps_heap_format_size(buffer->length, requested), (unsigned long long)buffer->region->number);
 }
 
-void mps_heap_discard_free(mps_heap *heap) {
-  mps_driver_device *driver = heap->driver;
-  if (!driver->vtable->discard) return;
-  for (mps_heap_region *region = heap->regions; region; region = region->next) {
-    for (mps_buffer *block = region->first; block; block = block->next) {
-      if (block->state != MPS_BUFFER_FREE || block->size < DISCARD_MIN) continue;
-      const mps_stream *stream = mps_device_stream(heap->device, block->slot);
-      if (stream && block->serial > mps_stream_completed(stream)) continue;
-      driver->vtable->discard(driver, &region->memory, block->offset, block->size);
-    }
-  }
-}
-
-/* ---- the check ---- */
-typedef struct heap_count {
-  uint64_t free_blocks, live_blocks, live_bytes, reserved, regions;
-} heap_count;
-
-static mps_status broken(const mps_heap_region *region, const mps_buffer *block, const char *what) {
-  return mps_error_set(MPS_STATUS_INTERNAL_ERROR, "heap region %llu, block at %llu of %zu bytes: %s", (unsigned long long)region->number,
-                       (unsigned long long)block->offset, block->size, what);
-}
-
-static bool is_indexed(const mps_heap *heap, const mps_buffer *block) {
-  const mps_heap_index *index = heap->indexes[block->slot][block->region->pool];
-  if (!index || block->bin != mps_heap_bin_of(block->size)) return false;
-  for (const mps_buffer *b = index->bins[block->bin]; b; b = b->bin_next) {
-    if (b == block) return true;
-  }
-  return false;
-}
-
-static mps_status check_region(const mps_heap *heap, const mps_heap_region *region, heap_count *count) {
-  uint64_t offset = 0;
-  const mps_buffer *previous = NULL;
-  for (const mps_buffer *block = region->first; block; previous = block, block = block->next) {
-    if (block->region != region) return broken(region, block, "belongs to another region");
-    if (block->previous != previous) return broken(region, block, "its link back is wrong");
-    if (block->offset != offset || block->size == 0) return broken(region, block, "does not begin where the one before ends");
-    if (block->offset % heap->driver->limits.buffer_alignment) return broken(region, block, "is not aligned");
-    offset += block->size;
-    if (block->state == MPS_BUFFER_FREE) {
-      count->free_blocks++;
-      if (!is_indexed(heap, block)) return broken(region, block, "is free but not in its index");
-      if (previous && previous->state == MPS_BUFFER_FREE && previous->slot == block->slot) return broken(region, block, "was not merged");
-    } else if (block->state == MPS_BUFFER_LIVE) {
-      count->live_blocks++;
-      count->live_bytes += block->size;
-      if (block->length > block->size) return broken(region, block, "is shorter than what was asked for");
-    }
-  }
-  if (offset != region->memory.length) return broken(region, region->first, "the blocks do not fill the region");
-  return MPS_STATUS_OK;
-}
-
-static uint64_t count_indexed(const mps_heap *heap) {
-  uint64_t count = 0;
-  for (uint32_t slot = 0; slot < MPS_STREAM_SLOTS; slot++) {
-    for (int pool = 0; pool < MPS_POOL_COUNT; pool++) {
-      const mps_heap_index *index = heap->indexes[slot][pool];
-      for (uint32_t bin = 0; index && bin < MPS_HEAP_BINS; bin++) {
-        bool bit = index->bits[bin / 32] >> bin % 32 & 1;
-        if (bit != (index->bins[bin] != NULL)) return UINT64_MAX;
-        if (bit && !(index->words >> bin / 32 & 1)) return UINT64_MAX;
-        for (const mps_buffer *b = index->bins[bin]; b; b = b->bin_next) count++;
-      }
-    }
-  }
-  return count;
-}
-
-static mps_status check_heap(const mps_heap *heap) {
-  heap_count count = {0};
-  for (const mps_heap_region *region = heap->regions; region; region = region->next) {
-    MPS_TRY(check_region(heap, region, &count));
-    count.regions++;
-    count.reserved += region->memory.length;
-  }
-  const mps_heap_statistics *statistics = &heap->statistics;
-  if (count_indexed(heap) != count.free_blocks) return mps_error_set(MPS_STATUS_INTERNAL_ERROR, "the index and the free blocks differ");
-  if (count.live_bytes != statistics->allocated || count.live_blocks != statistics->live_buffers ||
-      count.reserved != statistics->reserved || count.regions != statistics->heaps) {
-    return mps_error_set(MPS_STATUS_INTERNAL_ERROR, "the statistics are wrong: %llu of %llu bytes live",
-                         (unsigned long long)count.live_bytes, (unsigned long long)statistics->allocated);
-  }
-  return MPS_STATUS_OK;
-}
-
-mps_status mps_heap_validate(mps_device *device) {
-  MPS_TRY(mps_check_fork());
-  mps_mutex_lock(&device->heap.lock);
-  mps_status status = check_heap(&device->heap);
-  mps_mutex_unlock(&device->heap.lock);
-  return status;
+void mps_heap_log_region(const mps_heap *heap, uint64_t number, uint64_t length) {
+  char size[32];
+  if (heap->debug & DEBUG_RELEASES) mps_log_print("Released heap #%llu of size %s", (unsigned long long)number, mps_heap_format_size(length, size));
 }

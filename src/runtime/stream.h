@@ -41,6 +41,7 @@ typedef struct mps_step_free {
   mps_step step;
   uint64_t allocation;
   uint64_t address, length; /* of its block */
+  uint64_t shared;          /* 1: other streams used it, so its last contents matter */
 } mps_step_free;
 
 /* ---- the window: what the executor is about to run, open to rewriting ---- */
