@@ -46,7 +46,6 @@ struct mps_host_workers {
   _Atomic uint64_t epoch; /* regions opened so far, that helpers may help with */
   _Atomic uint32_t sleepers;
   _Atomic uint32_t helper_count; /* running */
-  _Atomic uint64_t wakeups;
   _Atomic bool stopping;
   _Atomic uint32_t thread_count; /* with the executor; becomes smaller when the system refuses a thread */
   bool start_failed; /* no further attempts */
@@ -109,10 +108,7 @@ static void wait_for_epoch(mps_host_workers *workers, uint64_t epoch) {
   } while (mps_time_ns() - start < HELPER_SPIN_NS);
   mps_mutex_lock(&workers->mutex);
   atomic_fetch_add(&workers->sleepers, 1);
-  while (atomic_load(&workers->epoch) == epoch && !atomic_load(&workers->stopping)) {
-    mps_condition_wait(&workers->wake, &workers->mutex);
-    atomic_fetch_add_explicit(&workers->wakeups, 1, memory_order_relaxed);
-  }
+  while (atomic_load(&workers->epoch) == epoch && !atomic_load(&workers->stopping)) mps_condition_wait(&workers->wake, &workers->mutex);
   atomic_fetch_sub(&workers->sleepers, 1);
   mps_mutex_unlock(&workers->mutex);
 }
@@ -191,10 +187,6 @@ void mps_host_workers_destroy(mps_host_workers *workers) {
 }
 
 uint32_t mps_host_workers_count(const mps_host_workers *workers) { return workers->thread_count; }
-
-uint64_t mps_host_workers_wakeups(const mps_host_workers *workers) {
-  return atomic_load_explicit(&workers->wakeups, memory_order_relaxed);
-}
 
 mps_status mps_host_region_open(mps_host_workers *workers, mps_host_region **out_region) {
   *out_region = NULL;

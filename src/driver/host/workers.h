@@ -29,8 +29,6 @@ MPS_WARN_UNUSED mps_status mps_host_workers_create(uint32_t thread_count, mps_ho
 /* Joins the helpers; no region is open. Accepts NULL. */
 void mps_host_workers_destroy(mps_host_workers *workers);
 uint32_t mps_host_workers_count(const mps_host_workers *workers);
-/* Times that a helper was woken from its sleep; for tests and tuning. */
-uint64_t mps_host_workers_wakeups(const mps_host_workers *workers);
 
 /* A place for one executor's regions, with the executor's own scratch. Memory of a closed region is reused, never freed before the
  * workers are destroyed. OUT_OF_MEMORY. */
