@@ -78,9 +78,11 @@ static mps_status check(const mps_step_dispatch *step) {
                          (unsigned)step->argument_count, MAX_BUFFERS, (unsigned long long)bytes, MPS_HOST_SCRATCH_BYTES,
                          step->function->entry ? "" : ", and no compiled code for this machine");
   }
-  if ((step->function->flags & (MPS_FUNCTION_USES_BARRIER | MPS_FUNCTION_USES_SIMDGROUP)) && (uint64_t)step->group[0] * step->group[1] * step->group[2] > 1) {
-    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "kernel '%s' uses barriers or simdgroup functions: it runs with one thread a threadgroup only, not with %u x %u x %u",
-                         step->function->name, step->group[0], step->group[1], step->group[2]);
+  bool cooperates = step->function->flags & (MPS_FUNCTION_USES_BARRIER | MPS_FUNCTION_USES_SIMDGROUP);
+  if (cooperates && (uint64_t)step->group[0] * step->group[1] * step->group[2] > 1) {
+    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED,
+                         "kernel '%s' uses barriers or simdgroup functions: it runs with one thread a threadgroup only, not with "
+                         "%u x %u x %u", step->function->name, step->group[0], step->group[1], step->group[2]);
   }
   for (unsigned i = 0; i < 3; i++) {
     if (step->threads[i] <= UINT32_MAX || (step->function->flags & MPS_FUNCTION_64_BIT_GRID)) continue;
