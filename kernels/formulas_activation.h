@@ -4,13 +4,14 @@
 #ifndef OPENMPS_KERNELS_FORMULAS_ACTIVATION_H
 #define OPENMPS_KERNELS_FORMULAS_ACTIVATION_H
 
-#include "complex.h"
+#include "complex_functions.h"
 #include "formulas.h"
 #include "special_elementary.h"
 
 namespace formula {
 
 inline float logistic(float a) { return 1.0f / (1.0f + metal::exp(-a)); }
+inline float2 complex_logistic(float2 a) { return complex_div(float2(1.0f, 0.0f), float2(1.0f, 0.0f) + complex_exp(-a)); }
 
 struct relu {
   template <typename T> T operator()(T a) const { return a <= T(0) ? T(0) : a; }
@@ -51,11 +52,17 @@ struct gelu_tanh_backward {
 
 struct silu {
   float operator()(float a) const { return a / (1.0f + metal::exp(-a)); }
+  float2 operator()(float2 a) const { return complex_mul(a, complex_logistic(a)); }
 };
 struct silu_backward {
   float operator()(float g, float a) const {
     float s = logistic(a);
     return g * s * (1.0f + a * (1.0f - s));
+  }
+  float2 operator()(float2 g, float2 a) const {
+    float2 s = complex_logistic(a), one = float2(1.0f, 0.0f);
+    float2 slope = complex_mul(s, one + complex_mul(a, one - s));
+    return complex_mul(g, float2(slope.x, -slope.y));
   }
 };
 
@@ -89,7 +96,7 @@ struct hardshrink {
   float operator()(float a, constant float *p) const { return a >= -p[0] && a <= p[0] ? 0.0f : a; }
 };
 struct shrink_backward {
-  float operator()(float g, float a, constant float *p) const { return a >= -p[0] && a <= p[0] ? 0.0f : g; }
+  float operator()(float g, float a, constant float *p) const { return a > p[0] || a < -p[0] ? g : 0.0f; }
 };
 struct softshrink {
   float operator()(float a, constant float *p) const { return a > p[0] ? a - p[0] : a < -p[0] ? a + p[0] : a * 0.0f; }
@@ -115,7 +122,7 @@ struct hardswish_backward {
 
 // parameters: low, high.
 struct hardtanh_backward {
-  float operator()(float g, float a, constant float *p) const { return a <= p[0] || a >= p[1] ? 0.0f : g; }
+  float operator()(float g, float a, constant float *p) const { return a > p[0] && a < p[1] ? g : 0.0f; }
 };
 
 struct leaky_relu {
@@ -197,8 +204,8 @@ struct logit_backward {
     float slope = g / (a * (1.0f - a));
     bool unbounded = p[0] < 0.0f;
     float low = unbounded ? 0.0f : p[0], high = unbounded ? 1.0f : 1.0f - p[0];
-    bool outside = a < low || a > high;
-    return outside ? (unbounded ? not_a_number() : 0.0f) : slope;
+    bool inside = a >= low && a <= high;
+    return inside ? slope : unbounded ? not_a_number() : 0.0f;
   }
 };
 

@@ -43,7 +43,7 @@ C_TYPES = {
     "generator": "mps_generator *%s",
 }
 OUTPUT_TYPES = {"tensor", "tensor?", "tensors"}
-OPERATOR_KEYS = {"op", "family", "doc", "arguments", "outputs", "formula", "sources", "parameters", "tolerance", "serves", "glue", "note"}
+OPERATOR_KEYS = {"op", "family", "doc", "arguments", "outputs", "formula", "sources", "parameters", "tolerance", "serves", "glue", "note", "flags"}
 FUNCTOR_KEYS = {"functor", "doc", "sources", "result", "types", "parameters", "compute", "constants", "cost"}
 OPTIONAL = re.compile(r"(:\s*)([a-z]+\?)(?=\s*[,\]}\n])")
 NAME = re.compile(r"^[a-z_][a-z0-9_]*$")
@@ -84,6 +84,8 @@ class Operator:
         self.tolerance = float(row.get("tolerance", 0))
         self.serves = self.entries(row, "serves")
         self.glue = self.entries(row, "glue")
+        if "flags" in row:  # the C function reads conjugate and negative flags itself
+            self.flags = bool(row["flags"])
         self.formula = row.get("formula")
         kinds = dict(self.arguments)
         self.sources = row.get("sources", [name for name, kind in self.arguments if kind == "tensor"])
@@ -178,8 +180,12 @@ def load(folder):
         if not file.endswith(".yaml"):
             continue
         with open(os.path.join(folder, file), encoding="utf-8") as stream:
+            text = stream.read()
+        try:
             # PyYAML takes the ? of `[x: tensor?]` for a key of a flow mapping.
-            rows = yaml.safe_load(OPTIONAL.sub(r'\1"\2"', stream.read())) or []
+            rows = yaml.safe_load(OPTIONAL.sub(r'\1"\2"', text)) or []
+        except yaml.YAMLError as error:
+            raise TableError("%s: %s (a text with a colon in it needs quotes)" % (file, error)) from error
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise TableError("%s: must be one list of rows" % file)
         for row in rows:

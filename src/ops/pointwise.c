@@ -94,18 +94,34 @@ mps_status mps_op_rsub(mps_stream *stream, const mps_tensor *self, const mps_ten
   return scaled_sum(stream, MPS_FORMULA_SUB, MPS_FORMULA_SUB_SCALED, other, self, alpha, out, "rsub");
 }
 
+/* Halves: the quotient is rounded before it is cut, as in PyTorch. */
+static mps_status truncated_quotient(mps_stream *stream, const mps_tensor *self, const mps_tensor *other, const mps_tensor *out) {
+  mps_program_builder builder;
+  mps_program_begin(&builder, "div", out->rank, out->sizes);
+  const mps_program_value sources[] = {mps_program_read(&builder, self), mps_program_read(&builder, other)};
+  const mps_dtype common = mps_program_promote(sources, 2);
+  mps_program_value result;
+  if (common == MPS_DTYPE_F16 || common == MPS_DTYPE_BF16) {
+    result = mps_program_apply(&builder, MPS_FORMULA_DIV, sources, NULL);
+    result = mps_program_apply(&builder, MPS_FORMULA_TRUNC, &result, NULL);
+  } else {
+    result = mps_program_apply(&builder, MPS_FORMULA_DIV_TRUNC, sources, NULL);
+  }
+  mps_program_write(&builder, result, out);
+  return mps_program_encode(&builder, stream);
+}
+
 mps_status mps_op_div_mode(mps_stream *stream, const mps_tensor *self, const mps_tensor *other, const char *rounding_mode,
                            const mps_tensor *out) {
   const mps_tensor *const inputs[] = {self, other};
-  mps_formula formula = MPS_FORMULA_DIV;
-  if (rounding_mode && strcmp(rounding_mode, "trunc") == 0)
-    formula = MPS_FORMULA_DIV_TRUNC;
-  else if (rounding_mode && strcmp(rounding_mode, "floor") == 0)
-    formula = MPS_FORMULA_DIV_FLOOR;
-  else if (rounding_mode)
-    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'",
-                         rounding_mode);
-  return mps_pointwise(stream, formula, inputs, 2, NULL, 0, out, "div");
+  if (!rounding_mode)
+    return mps_pointwise(stream, MPS_FORMULA_DIV, inputs, 2, NULL, 0, out, "div");
+  if (strcmp(rounding_mode, "trunc") == 0)
+    return truncated_quotient(stream, self, other, out);
+  if (strcmp(rounding_mode, "floor") == 0)
+    return mps_pointwise(stream, MPS_FORMULA_DIV_FLOOR, inputs, 2, NULL, 0, out, "div");
+  return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'",
+                       rounding_mode);
 }
 
 /* ---- limits and rounding ---- */

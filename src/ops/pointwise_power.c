@@ -18,6 +18,8 @@ static mps_formula power_formula(double exponent, mps_dtype common) {
     return MPS_FORMULA_CUBE;
   if (integral)
     return MPS_FORMULA_COUNT;
+  if (common == MPS_DTYPE_F16 && fabs(exponent) == 0.5) /* differs at -infinity and -0 */
+    return MPS_FORMULA_COUNT;
   if (exponent == 0.5)
     return MPS_FORMULA_SQRT;
   if (exponent == -0.5)

@@ -236,7 +236,7 @@ mps_program_value mps_program_apply_in(mps_program_builder *builder, mps_formula
   uint8_t registers[MPS_PROGRAM_MAX_SOURCES] = {0}, category = MPS_CATEGORY_NUMBER;
   for (uint32_t i = 0; i < info->source_count; i++) {
     const bool same = info->sources[i] == MPS_FORMULA_SAME;
-    const bool exact = !same || (info->exact_constants && sources[i].kind == MPS_VALUE_NUMBER);
+    const bool exact = !same || (info->exact_constants && sources[i].kind == MPS_VALUE_NUMBER && !mps_dtype_is_integral(common));
     registers[i] = source_of(builder, sources[i], same ? compute : (mps_compute)info->sources[i], exact ? MPS_DTYPE_COUNT : common);
     if (sources[i].category > category)
       category = sources[i].category;
