@@ -313,7 +313,7 @@ Cut cut(const mps_dense_gemm &g) {
   c.column_count = divide_up(g.n, c.columns);
   // Few outputs made of many terms: partial sums.
   if (c.batch == 1 && g.k >= 4096 && g.batch * g.m * g.n <= 16384 && c.count() < wanted) {
-    c.depth = std::max<int64_t>(1024, divide_up(g.k, divide_up(wanted, c.count())));
+    c.depth = std::clamp<int64_t>(divide_up(g.k, divide_up(wanted, c.count())), 1024, 8192);
     c.depth_count = divide_up(g.k, c.depth);
   }
   return c;

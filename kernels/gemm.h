@@ -10,7 +10,7 @@
 #include <stdint.h>
 #endif
 
-#define MPS_GEMM_TILE_ROWS 16
+#define MPS_GEMM_TILE_ROWS 64
 #define MPS_GEMM_TILE_COLUMNS 64
 
 /* Bits of mps_gemm_arguments.flags. */

@@ -80,7 +80,7 @@ kernel void gemm(device const T *a [[buffer(0)]], device const T *b [[buffer(1)]
   C total[ROWS * COLUMNS];
   C a_block[GROUP * DEPTH];
   C b_block[DEPTH * COLUMNS];
-  for (uint i = 0; i < ROWS * COLUMNS; i++) total[i] = zero;
+  for (uint i = 0; i < (rows + GROUP - 1) / GROUP * GROUP * COLUMNS; i++) total[i] = zero;
   for (int64_t k = 0; k < g.k; k += DEPTH) {
     uint depth = uint(min(int64_t(DEPTH), g.k - k));
     pack<T, C>(b_tile + k * g.b_strides[1], g.b_strides[1], g.b_strides[2], depth, columns, DEPTH, COLUMNS,
