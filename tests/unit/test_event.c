@@ -14,7 +14,7 @@ static void dispatch(mps_stream *stream, double cost) {
 }
 
 static void an_event_marks_what_was_encoded(void) {
-  mps_device *device = WRAPPER(.dispatch_ns = 5000000);
+  mps_device *device = WRAPPER(.on_dispatch = wrapper_hold);
   mps_stream *stream = mps_stream_default(device);
   mps_event *event;
   CHECK_OK(mps_event_create(device, false, &event));
@@ -25,12 +25,15 @@ static void an_event_marks_what_was_encoded(void) {
   dispatch(stream, 1e6);
   CHECK_OK(mps_event_record(event, stream));
   CHECK(!mps_event_query(event));
+  atomic_store(&wrapper_gate_is_open, true);
   CHECK_OK(mps_event_synchronize(event));
   CHECK(mps_event_query(event));
+  atomic_store(&wrapper_gate_is_open, false);
   dispatch(stream, 1e6);
   CHECK(mps_event_query(event)); /* what came later does not matter */
   CHECK_OK(mps_event_record(event, stream));
   CHECK(!mps_event_query(event));
+  atomic_store(&wrapper_gate_is_open, true);
   while (!mps_event_query(event)) mps_thread_yield(); /* a record is committed */
   mps_event_destroy(event);
   mps_event_destroy(NULL);
