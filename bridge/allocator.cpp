@@ -6,7 +6,7 @@
 #include <map>
 #include <mutex>
 
-#include "bridge/pch.h"
+#include "bridge/bridge.h"
 #include "bridge/python.h"
 #include "bridge/torch_version.h"
 

@@ -5,7 +5,8 @@
 
 #include "bridge/allocator.h"
 #include "bridge/generator.h"
-#include "bridge/pch.h"
+#include "bridge/provider.h"
+#include "bridge/bridge.h"
 #include "bridge/python.h"
 
 namespace openmps {
@@ -31,6 +32,8 @@ mps_device *device() {
     TORCH_CHECK(false, "Cannot re-initialize MPS in forked subprocess. To use MPS with multiprocessing, you must use the 'spawn' start method");
   mps_device *device = nullptr;
   check(mps_device_default(&device));
+  static const bool provided = (mps_dense_set_provider(device, dense_provider()), true);
+  (void)provided;
   return device;
 }
 
@@ -192,6 +195,11 @@ Operand::Operand(const at::Tensor &value, Mode mode, at::ScalarType common) : de
 
 Operand::Operand(const at::Scalar &value, Mode, at::ScalarType common) : defined_(true) {
   describe_constant(value, common != at::ScalarType::Undefined ? common : value.type(), &descriptor_);
+}
+
+Operand::Operand(const at::OptionalScalarRef &value, Mode, at::ScalarType common) : defined_(value.has_value()) {
+  if (!defined_) return;
+  describe_constant(value.get(), common != at::ScalarType::Undefined ? common : value.get().type(), &descriptor_);
 }
 
 OperandList::OperandList(const at::ITensorListRef &values, Operand::Mode mode) {

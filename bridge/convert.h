@@ -70,6 +70,7 @@ class Operand {
       : Operand(value.has_value() ? *value : undefined(), mode, common) {}
   // A number in a tensor's place, as in `x > 2`.
   Operand(const at::Scalar &value, Mode mode, at::ScalarType common = at::ScalarType::Undefined);
+  Operand(const at::OptionalScalarRef &value, Mode mode, at::ScalarType common = at::ScalarType::Undefined);
   Operand(const Operand &) = delete;
   Operand &operator=(const Operand &) = delete;
 
@@ -90,6 +91,7 @@ class OperandList {
  public:
   OperandList(const at::ITensorListRef &values, Operand::Mode mode);
   OperandList(at::TensorList values, Operand::Mode mode) : OperandList(at::ITensorListRef(values), mode) {}
+  OperandList(const std::vector<at::Tensor> &values, Operand::Mode mode) : OperandList(at::TensorList(values), mode) {}
   const mps_tensor *data() const { return descriptors_.data(); }
   uint32_t count() const { return static_cast<uint32_t>(descriptors_.size()); }
 

@@ -4,11 +4,10 @@
 //
 // Between mps tensors a copy is a step like any other. From the CPU the source is read before the call returns. To the CPU the call
 // waits. Types are converted on the device, except those that it does not have (float64, complex128): those on the CPU.
-#include <ATen/MemoryOverlap.h>
-#include <ATen/Dispatch_v2.h>
 
-#include "bridge/pch.h"
+#include "bridge/bridge.h"
 #include "bridge/python.h"
+#include "openmps/ops.h"
 
 namespace openmps {
 

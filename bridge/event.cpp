@@ -7,7 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "bridge/pch.h"
+#include "bridge/bridge.h"
 #include "bridge/python.h"
 
 namespace openmps {

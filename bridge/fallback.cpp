@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "bridge/fallback.h"
-#include "bridge/pch.h"
+#include "bridge/bridge.h"
 
 namespace openmps {
 

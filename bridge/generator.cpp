@@ -5,7 +5,7 @@
 
 #include <ATen/Utils.h>
 
-#include "bridge/pch.h"
+#include "bridge/bridge.h"
 
 namespace openmps {
 

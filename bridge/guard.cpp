@@ -3,7 +3,7 @@
 // guard: devices, streams and events for c10. There is one device; streams are those of the runtime, by their identifier.
 #include "bridge/allocator.h"
 #include "bridge/event.h"
-#include "bridge/pch.h"
+#include "bridge/bridge.h"
 #include "bridge/python.h"
 
 namespace openmps {

@@ -7,7 +7,7 @@
 #include "bridge/allocator.h"
 #include "bridge/event.h"
 #include "bridge/generator.h"
-#include "bridge/pch.h"
+#include "bridge/bridge.h"
 #include "bridge/python.h"
 #include "bridge/torch_version.h"
 

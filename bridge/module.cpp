@@ -7,7 +7,7 @@
 #include "bridge/allocator.h"
 #include "bridge/coverage.h"
 #include "bridge/fallback.h"
-#include "bridge/pch.h"
+#include "bridge/bridge.h"
 #include "bridge/python.h"
 #include "bridge/storage.h"
 #include "bridge/version.h"

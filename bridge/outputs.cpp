@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // outputs: see outputs.h. The texts are those of PyTorch's own wrappers.
-#include "bridge/pch.h"
+#include "bridge/bridge.h"
 
 namespace openmps {
 

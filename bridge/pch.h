@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pch: what every file of the bridge includes; compiled once (parsing ATen takes most of a file's compile time).
+ * pch: torch's headers, compiled once for all files of the bridge (parsing them takes most of a file's compile time).
  */
 #pragma once
 
 #include <ATen/ATen.h>
+#include <ATen/Dispatch_v2.h>
 #include <ATen/EmptyTensor.h>
+#include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/TensorIterator.h>
 #include <ATen/TensorMeta.h>
+#include <ATen/WrapDimUtils.h>
+#include <ATen/WrapDimUtilsMulti.h>
 #include <ATen/core/op_registration/adaption.h>
 #include <ATen/native/Resize.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
-
-#include "bridge/convert.h"
-#include "bridge/outputs.h"
-#include "openmps/ops.h"

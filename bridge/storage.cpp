@@ -7,7 +7,7 @@
 #include <ATen/native/Resize.h>
 
 #include "bridge/allocator.h"
-#include "bridge/pch.h"
+#include "bridge/bridge.h"
 
 namespace openmps {
 

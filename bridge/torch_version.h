@@ -23,3 +23,12 @@
 #else
 #define OPENMPS_OVERRIDE_SINCE_13
 #endif
+
+// Up to 2.12 the set_output functions of structured kernels had one more parameter: dimension names.
+#if OPENMPS_TORCH_AT_LEAST(13)
+#define OPENMPS_NAMES_PARAMETER
+#define OPENMPS_NAMES_ARGUMENT
+#else
+#define OPENMPS_NAMES_PARAMETER , at::DimnameList names
+#define OPENMPS_NAMES_ARGUMENT , names
+#endif

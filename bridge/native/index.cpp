@@ -10,6 +10,7 @@
 
 #include "bridge/convert.h"
 #include "bridge/kernels.h"
+#include "bridge/torch_version.h"
 #include "openmps/ops.h"
 
 namespace openmps::native {
@@ -36,14 +37,14 @@ struct Layout {
 // Lets structured_index_Tensor lay out an index_put: its "output" is the values, broadcast to the shape of the result.
 struct PutLayout final : at::meta::structured_index_Tensor {
   explicit PutLayout(at::Tensor values) : values_(std::move(values)) {}
-  void set_output_strided(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options, at::DimnameList names) override {
-    set_output_raw_strided(index, sizes, strides, options, names);
+  void set_output_strided(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options OPENMPS_NAMES_PARAMETER) override {
+    set_output_raw_strided(index, sizes, strides, options OPENMPS_NAMES_ARGUMENT);
   }
-  void set_output_raw_strided(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options, at::DimnameList names) override {
+  void set_output_raw_strided(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides, at::TensorOptions options OPENMPS_NAMES_PARAMETER) override {
     TORCH_CHECK(at::is_expandable_to(values_.sizes(), sizes), "shape mismatch: value tensor of shape ", values_.sizes(),
                 " cannot be broadcast to indexing result of shape ", sizes);
     expanded_ = values_.expand(sizes);
-    at::meta::structured_index_Tensor::set_output_raw_strided(index, sizes, strides, options, names);
+    at::meta::structured_index_Tensor::set_output_raw_strided(index, sizes, strides, options OPENMPS_NAMES_ARGUMENT);
   }
   const at::Tensor &maybe_get_output(int64_t) override { return expanded_; }
   const at::Tensor &expanded() const { return expanded_; }

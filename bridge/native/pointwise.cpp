@@ -167,11 +167,12 @@ static void choose(const Tensor &condition, const Tensor &self, const Tensor &ot
 
 static void check_condition(const Tensor &condition) {
   const auto type = condition.scalar_type();
-  if (type == at::kByte)
+  if (type == at::kByte) {
     TORCH_WARN_ONCE("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of PyTorch. "
                     "Use a boolean condition instead.");
-  else
+  } else {
     TORCH_CHECK(type == at::kBool, "where expected condition to be a boolean tensor, but got a tensor with dtype ", type);
+  }
 }
 
 Tensor where(const Tensor &condition, const Tensor &self, const Tensor &other) {
