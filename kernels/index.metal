@@ -62,6 +62,13 @@ struct wrapping_multiply {
 struct multiply_complex {
   static float2 apply(float2 a, float2 b) { return float2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
 };
+// The largest and smallest of truth values.
+struct either {
+  static bool apply(bool old, bool value) { return old || value; }
+};
+struct both {
+  static bool apply(bool old, bool value) { return old && value; }
+};
 // A NaN on either side wins.
 struct largest {
   template <typename A, typename T> static A apply(A old, T value) { return old != old || old > A(value) ? old : A(value); }
@@ -192,7 +199,7 @@ FLOATING(bf16, bfloat)
 FLOATING(f32, float)
 WRITE(add_bool, bool, bool, add)
 WRITE(multiply_bool, bool, bool, multiply)
-WRITE(largest_bool, bool, bool, add)
-WRITE(smallest_bool, bool, bool, multiply)
+WRITE(largest_bool, bool, bool, either)
+WRITE(smallest_bool, bool, bool, both)
 WRITE(add_c64, float2, float2, add)
 WRITE(multiply_c64, float2, float2, multiply_complex)

@@ -22,7 +22,7 @@ inline window window_of(constant mps_pool_arguments &a, uint d, long o) {
     return {begin, end, 1, end - begin};
   }
   const long start = o * a.stride[d] - a.padding[d], step = a.dilation[d];
-  const long stop = start + (a.kernel[d] - 1) * step + 1;
+  const long stop = start + (a.window[d] - 1) * step + 1;
   const long begin = start < 0 ? start + (-start + step - 1) / step * step : start;
   return {begin, min(stop, long(a.in_size[d])), step, min(stop, a.in_size[d] + a.padding[d]) - start};
 }

@@ -15,11 +15,11 @@
 typedef struct mps_pool_arguments {
   int64_t channels;            /* plane p is batch p / channels, channel p % channels */
   int64_t in_size[3], out_size[3];
-  int64_t kernel[3], stride[3], padding[3], dilation[3];
+  int64_t window[3], stride[3], padding[3], dilation[3];
   int64_t in_batch, in_channel, in_stride[3];          /* of the input, or of its gradient */
   int64_t out_batch, out_channel, out_stride[3];       /* of the output, or of its gradient */
   int64_t index_batch, index_channel, index_stride[3]; /* of the indices */
-  uint32_t adaptive;          /* 1: windows are those of adaptive pooling, kernel and the rest are unused */
+  uint32_t adaptive;          /* 1: windows are those of adaptive pooling, window and the rest are unused */
   uint32_t count_include_pad;
   int64_t divisor;            /* 0: the count of elements */
 } mps_pool_arguments;

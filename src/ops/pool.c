@@ -62,13 +62,13 @@ static void plan(const pool_call *call, pool_plan *out) {
   memset(out, 0, sizeof *out);
   mps_pool_arguments *a = &out->arguments;
   const uint32_t n = call->dimensions, first = call->large->rank - n;
-  for (uint32_t d = 0; d < 3; d++) a->in_size[d] = a->out_size[d] = a->kernel[d] = a->stride[d] = a->dilation[d] = 1;
+  for (uint32_t d = 0; d < 3; d++) a->in_size[d] = a->out_size[d] = a->window[d] = a->stride[d] = a->dilation[d] = 1;
   for (uint32_t d = 0; d < n; d++) {
     const uint32_t to = 3 - n + d;
     a->in_size[to] = call->large->sizes[first + d];
     a->out_size[to] = call->small->sizes[first + d];
-    a->kernel[to] = number(call->kernel, call->kernel_count, d, 1);
-    a->stride[to] = number(call->stride, call->stride_count, d, a->kernel[to]);
+    a->window[to] = number(call->kernel, call->kernel_count, d, 1);
+    a->stride[to] = number(call->stride, call->stride_count, d, a->window[to]);
     a->padding[to] = number(call->padding, call->padding_count, d, 0);
     a->dilation[to] = number(call->dilation, call->dilation_count, d, 1);
   }
@@ -83,7 +83,7 @@ static void plan(const pool_call *call, pool_plan *out) {
   out->rows = (uint64_t)(a->out_size[0] * a->out_size[1]);
   double elements = (double)out->planes * (double)a->out_size[0] * (double)a->out_size[1] * (double)a->out_size[2];
   double taps = call->adaptive ? (double)mps_tensor_element_count(call->large) / (elements > 0.0 ? elements : 1.0)
-                               : (double)(a->kernel[0] * a->kernel[1] * a->kernel[2]);
+                               : (double)(a->window[0] * a->window[1] * a->window[2]);
   out->cost = elements * (3.0 + taps);
 }
 
