@@ -10,7 +10,7 @@
 
 namespace formula {
 
-inline float logistic(float a) { return 1.0f / (1.0f + metal::exp(-a)); }
+METAL_FUNC float logistic(float a) { return 1.0f / (1.0f + metal::exp(-a)); }
 inline float2 complex_logistic(float2 a) { return complex_div(float2(1.0f, 0.0f), float2(1.0f, 0.0f) + complex_exp(-a)); }
 
 struct relu {
@@ -67,10 +67,10 @@ struct silu_backward {
 };
 
 struct mish {
-  float operator()(float a) const { return a * metal::tanh(special::log1p(metal::exp(a))); }
+  METAL_FUNC float operator()(float a) const { return a * metal::tanh(special::log1p(metal::exp(a))); }
 };
 struct mish_backward {
-  float operator()(float g, float a) const {
+  METAL_FUNC float operator()(float g, float a) const {
     float t = metal::tanh(special::log1p(metal::exp(a)));
     return g * (t + a * logistic(a) * (1.0f - t * t));
   }

@@ -14,7 +14,7 @@ namespace formula {
 
 #define SPECIAL_1(name, function)                                   \
   struct name {                                                     \
-    float operator()(float a) const { return special::function(a); } \
+    METAL_FUNC float operator()(float a) const { return special::function(a); } \
   };
 #define SPECIAL_2(name, function)                                               \
   struct name {                                                                 \

@@ -14,7 +14,7 @@ struct bessel_wave {
   float p, q, amplitude, cosine, sine; // of the shifted angle
 };
 
-inline bessel_wave bessel_wave_0(float x) {
+METAL_FUNC bessel_wave bessel_wave_0(float x) {
   float r = 5.0f / x, u = r * r;
   bessel_wave w;
   w.p = 1.0f + u * (-0.00281246612f + u * (0.000178995251f + u * (-3.43620486e-05f + u * (9.6613021e-06f - u * 1.84267469e-06f))));
@@ -26,7 +26,7 @@ inline bessel_wave bessel_wave_0(float x) {
   return w;
 }
 
-inline bessel_wave bessel_wave_1(float x) {
+METAL_FUNC bessel_wave bessel_wave_1(float x) {
   float r = 5.0f / x, u = r * r;
   bessel_wave w;
   w.p = 1.0f + u * (0.00468746247f + u * (-0.00023021434f + u * (4.07717962e-05f + u * (-1.1105325e-05f + u * 2.0921691e-06f))));
@@ -39,7 +39,7 @@ inline bessel_wave bessel_wave_1(float x) {
 }
 
 // z = x^2 <= 25. The zero's square is subtracted in two parts.
-inline float j0_small(float z) {
+METAL_FUNC float j0_small(float z) {
   float p = -2.10343725e-17f;
   p = p * z + 8.85625378e-15f;
   p = p * z - 2.33960811e-12f;
@@ -52,7 +52,7 @@ inline float j0_small(float z) {
   return p * ((z - 5.783186f) - 4.0845e-09f);
 }
 
-inline float j1_small_over_x(float z) {
+METAL_FUNC float j1_small_over_x(float z) {
   float p = -1.06996495e-18f;
   p = p * z + 4.85239447e-16f;
   p = p * z - 1.42412747e-13f;
@@ -65,7 +65,7 @@ inline float j1_small_over_x(float z) {
   return p * ((z - 14.681971f) - 4.5810e-08f);
 }
 
-inline float bessel_j0(float x) {
+METAL_FUNC float bessel_j0(float x) {
   float a = metal::fabs(x);
   bessel_wave w = bessel_wave_0(a > 5.0f ? a : 5.0f);
   float large = w.amplitude * (w.p * w.cosine - w.q * w.sine);
@@ -74,7 +74,7 @@ inline float bessel_j0(float x) {
   return x != x ? x : result;
 }
 
-inline float bessel_j1(float x) {
+METAL_FUNC float bessel_j1(float x) {
   float a = metal::fabs(x);
   bessel_wave w = bessel_wave_1(a > 5.0f ? a : 5.0f);
   float large = w.amplitude * (w.p * w.cosine - w.q * w.sine);
@@ -83,7 +83,7 @@ inline float bessel_j1(float x) {
   return x != x ? x : result;
 }
 
-inline float bessel_y0(float x) {
+METAL_FUNC float bessel_y0(float x) {
   float z = x * x;
   float p = -1.17646295e-14f;
   p = p * z + 3.91540446e-12f;
@@ -103,7 +103,7 @@ inline float bessel_y0(float x) {
   return x < 0.0f || x != x ? not_a_number() : result;
 }
 
-inline float bessel_y1(float x) {
+METAL_FUNC float bessel_y1(float x) {
   float z = x * x;
   float p = -6.92307239e-16f;
   p = p * z + 2.53099354e-13f;
@@ -124,7 +124,7 @@ inline float bessel_y1(float x) {
 }
 
 // I0 and I1 / x for z = x^2 <= 64: all coefficients are positive.
-inline float i0_small(float z) {
+METAL_FUNC float i0_small(float z) {
   float p = 1.35663798e-19f;
   p = p * z + 1.99133906e-17f;
   p = p * z + 1.00695633e-14f;
@@ -138,7 +138,7 @@ inline float i0_small(float z) {
   return p * z + 1.0f;
 }
 
-inline float i1_small_over_x(float z) {
+METAL_FUNC float i1_small_over_x(float z) {
   float p = 2.75044357e-18f;
   p = p * z + 3.50455541e-16f;
   p = p * z + 1.61782263e-13f;
@@ -152,31 +152,31 @@ inline float i1_small_over_x(float z) {
 }
 
 // sqrt(x) e^-x I(x) for x >= 8, in t = 16/x - 1.
-inline float i0_large(float x) {
+METAL_FUNC float i0_large(float x) {
   float t = 16.0f / x - 1.0f;
   return 0.402176499f + t * (0.00336055807f + t * (0.000136156523f + t * (1.1102883e-05f + t * (1.63862728e-06f + t * 3.69994154e-07f))));
 }
 
-inline float i1_large(float x) {
+METAL_FUNC float i1_large(float x) {
   float t = 16.0f / x - 1.0f;
   return 0.389398456f - t * (0.00974958483f + t * (0.000219168753f + t * (1.49908847e-05f + t * (2.00911563e-06f + t * 4.31415117e-07f))));
 }
 
-inline float i0e(float x) {
+METAL_FUNC float i0e(float x) {
   float a = metal::fabs(x);
   float small = metal::exp(-a) * i0_small(a < 8.0f ? x * x : 64.0f);
   float large = i0_large(a > 8.0f ? a : 8.0f) * metal::rsqrt(a);
   return a <= 8.0f || x != x ? (x != x ? x : small) : large;
 }
 
-inline float i1e(float x) {
+METAL_FUNC float i1e(float x) {
   float a = metal::fabs(x);
   float small = metal::exp(-a) * i1_small_over_x(a < 8.0f ? x * x : 64.0f) * x;
   float large = metal::copysign(i1_large(a > 8.0f ? a : 8.0f) * metal::rsqrt(a), x);
   return a <= 8.0f || x != x ? (x != x ? x : small) : large;
 }
 
-inline float i0(float x) {
+METAL_FUNC float i0(float x) {
   float a = metal::fabs(x);
   float e = metal::exp(0.5f * a);
   float large = (e * (i0_large(a > 8.0f ? a : 8.0f) * metal::rsqrt(a))) * e;
@@ -184,7 +184,7 @@ inline float i0(float x) {
   return a <= 8.0f || x != x ? (x != x ? x : i0_small(x * x)) : large;
 }
 
-inline float i1(float x) {
+METAL_FUNC float i1(float x) {
   float a = metal::fabs(x);
   float e = metal::exp(0.5f * a);
   float large = (e * (i1_large(a > 8.0f ? a : 8.0f) * metal::rsqrt(a))) * e;
@@ -193,7 +193,7 @@ inline float i1(float x) {
 }
 
 // sqrt(x) e^x K(x) for x >= 1, in t = 2/x - 1.
-inline float k0_large(float x) {
+METAL_FUNC float k0_large(float x) {
   float t = 2.0f / x - 1.0f;
   float p = -1.6655802e-05f;
   p = p * t + 2.85129045e-05f;
@@ -208,7 +208,7 @@ inline float k0_large(float x) {
   return p;
 }
 
-inline float k1_large(float x) {
+METAL_FUNC float k1_large(float x) {
   float t = 2.0f / x - 1.0f;
   float p = 2.14048614e-05f;
   p = p * t - 3.53883552e-05f;
@@ -223,7 +223,7 @@ inline float k1_large(float x) {
   return p;
 }
 
-inline float k0_small(float x) {
+METAL_FUNC float k0_small(float x) {
   float z = x * x;
   float p = 1.15224985e-07f + z * 9.59008095e-10f;
   p = p * z + 1.02155218e-05f;
@@ -240,7 +240,7 @@ inline float k0_small(float x) {
   return p - (metal::log(x) - 0.693147181f) * i;
 }
 
-inline float k1_small(float x) {
+METAL_FUNC float k1_small(float x) {
   float z = x * x;
   float p = -1.08343397e-06f - z * 1.11063398e-08f;
   p = p * z - 7.49470855e-05f;
@@ -257,20 +257,20 @@ inline float k1_small(float x) {
   return (metal::log(x) - 0.693147181f) * (i * x) + p / x;
 }
 
-inline float of_second_kind(float x, float small, float large) {
+METAL_FUNC float of_second_kind(float x, float small, float large) {
   float result = x <= 1.0f ? small : large;
   result = x == 0.0f ? infinity() : result;
   result = x == infinity() ? 0.0f : result;
   return x < 0.0f || x != x ? not_a_number() : result;
 }
 
-inline float k0(float x) { return of_second_kind(x, k0_small(x), metal::exp(-x) * (k0_large(x > 1.0f ? x : 1.0f) * metal::rsqrt(x))); }
-inline float k1(float x) { return of_second_kind(x, k1_small(x), metal::exp(-x) * (k1_large(x > 1.0f ? x : 1.0f) * metal::rsqrt(x))); }
-inline float k0e(float x) { return of_second_kind(x, metal::exp(x) * k0_small(x), k0_large(x > 1.0f ? x : 1.0f) * metal::rsqrt(x)); }
-inline float k1e(float x) { return of_second_kind(x, metal::exp(x) * k1_small(x), k1_large(x > 1.0f ? x : 1.0f) * metal::rsqrt(x)); }
+METAL_FUNC float k0(float x) { return of_second_kind(x, k0_small(x), metal::exp(-x) * (k0_large(x > 1.0f ? x : 1.0f) * metal::rsqrt(x))); }
+METAL_FUNC float k1(float x) { return of_second_kind(x, k1_small(x), metal::exp(-x) * (k1_large(x > 1.0f ? x : 1.0f) * metal::rsqrt(x))); }
+METAL_FUNC float k0e(float x) { return of_second_kind(x, metal::exp(x) * k0_small(x), k0_large(x > 1.0f ? x : 1.0f) * metal::rsqrt(x)); }
+METAL_FUNC float k1e(float x) { return of_second_kind(x, metal::exp(x) * k1_small(x), k1_large(x > 1.0f ? x : 1.0f) * metal::rsqrt(x)); }
 
 // sin(x) / x.
-inline float spherical_j0(float x) {
+METAL_FUNC float spherical_j0(float x) {
   float z = x * x;
   float series = 1.0f - z * (0.166666667f - z * (0.00833333333f - z * (0.000198412698f - z * 2.75573192e-06f)));
   float result = metal::fabs(x) < 0.5f ? series : metal::sin(x) / x;

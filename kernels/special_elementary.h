@@ -13,7 +13,7 @@ inline float infinity() { return as_type<float>(0x7f800000u); }
 inline float not_a_number() { return as_type<float>(0x7fc00000u); }
 
 // e^x - 1: x = k ln 2 + r, then 2^k (e^r - 1) + (2^k - 1), where 2^k is halved so that k = 128 does not overflow.
-inline float expm1(float x) {
+METAL_FUNC float expm1(float x) {
   float bounded = x > 88.8f ? 88.8f : x < -20.0f ? -20.0f : x;
   float k = metal::rint(bounded * 1.44269504f);
   float r = (bounded - k * 0.693145752f) - k * 1.42860677e-6f;
@@ -32,7 +32,7 @@ inline float expm1(float x) {
 }
 
 // log(1 + x): the logarithm of the rounded sum, plus what the rounding lost.
-inline float log1p(float x) {
+METAL_FUNC float log1p(float x) {
   float sum = 1.0f + x;
   float lost = x - (sum - 1.0f);
   float result = metal::log(sum) + lost / sum;
@@ -41,7 +41,7 @@ inline float log1p(float x) {
 }
 
 // erf: an odd polynomial below 0.96, then 1 - exp(-g) with g = -log(erfc).
-inline float erf(float x) {
+METAL_FUNC float erf(float x) {
   float a = metal::fabs(x), z = x * x;
   float s = 8.11905047e-05f;
   s = s * z - 0.000808097422f;
@@ -65,7 +65,7 @@ inline float erf(float x) {
 
 // exp(x^2) erfc(x) for x >= 0: (1 + 2x) erfcx(x) is smooth in q = (x - 2.5) / (x + 2.5) on [-1, 1] (after Shepherd and Laframboise,
 // Mathematics of Computation 36, 1981).
-inline float erfcx_positive(float x) {
+METAL_FUNC float erfcx_positive(float x) {
   float q = (x - 2.5f) / (x + 2.5f);
   q = x == infinity() ? 1.0f : q;
   float p = -5.97098915e-05f;
@@ -84,21 +84,21 @@ inline float erfcx_positive(float x) {
 }
 
 // exp(sign x^2) with the square split into an exact part and a rest.
-inline float exp_square(float x, float sign) {
+METAL_FUNC float exp_square(float x, float sign) {
   float high = as_type<float>(as_type<uint>(x) & 0xfffff000u);
   float rest = (x - high) * (x + high);
   float result = metal::exp(sign * (high * high)) * metal::exp(sign * rest);
   return x == infinity() ? (sign > 0.0f ? x : 0.0f) : result;
 }
 
-inline float erfc(float x) {
+METAL_FUNC float erfc(float x) {
   float a = metal::fabs(x);
   float tail = exp_square(a > 12.0f ? 12.0f : a, -1.0f) * erfcx_positive(a);
   float result = x < 0.0f ? 2.0f - tail : tail;
   return a < 0.5f || x != x ? 1.0f - erf(x) : result;
 }
 
-inline float erfcx(float x) {
+METAL_FUNC float erfcx(float x) {
   float a = metal::fabs(x);
   float positive = erfcx_positive(a);
   float negative = 2.0f * exp_square(a > 12.0f ? 12.0f : a, 1.0f) - positive;
@@ -107,7 +107,7 @@ inline float erfcx(float x) {
 }
 
 // erfinv(x) / x is smooth in w = -log(1 - x^2), beyond w = 5 in its root (after Giles, GPU Computing Gems, 2011).
-inline float erfinv(float x) {
+METAL_FUNC float erfinv(float x) {
   float w = -metal::log((1.0f - x) * (1.0f + x));
   float p = -8.79105677e-09f;
   p = p * w + 2.21031414e-07f;

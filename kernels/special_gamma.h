@@ -10,7 +10,7 @@
 namespace special {
 
 // lgamma(2 + z) for |z| <= 1: z (1 + z) times a polynomial.
-inline float lgamma_near_2(float z) {
+METAL_FUNC float lgamma_near_2(float z) {
   float p = 1.93196011e-05f;
   p = p * z - 3.87439104e-05f;
   p = p * z + 2.02178544e-05f;
@@ -28,7 +28,7 @@ inline float lgamma_near_2(float z) {
 }
 
 // Stirling's series, its rest fitted for x >= 3.
-inline float lgamma_large(float x) {
+METAL_FUNC float lgamma_large(float x) {
   float u = 1.0f / (x * x);
   float p = 0.000484247546f;
   p = p * u - 0.00056207506f;
@@ -38,7 +38,7 @@ inline float lgamma_large(float x) {
   return (x - 0.5f) * (metal::log(x) - 1.0f) + (0.418938533f + p / x);
 }
 
-inline float lgamma_positive(float x) {
+METAL_FUNC float lgamma_positive(float x) {
   float z = x < 1.0f ? x - 1.0f : x > 3.0f ? 1.0f : x - 2.0f; // lgamma(x + 1) below 1
   float low = lgamma_near_2(z);
   low = x < 1.0f ? low - metal::log(x) : low;
@@ -46,12 +46,12 @@ inline float lgamma_positive(float x) {
 }
 
 // sin(pi x) for the distance of x to the nearest integer: |sin| of the whole.
-inline float absolute_sin_pi(float x) {
+METAL_FUNC float absolute_sin_pi(float x) {
   float r = metal::fabs(x - metal::rint(x));
   return metal::sin(3.14159265f * r);
 }
 
-inline float lgamma(float x) {
+METAL_FUNC float lgamma(float x) {
   float a = metal::fabs(x);
   float positive = lgamma_positive(a);
   // Reflection: Gamma(x) Gamma(-x) = -pi / (x sin(pi x)).
@@ -63,7 +63,7 @@ inline float lgamma(float x) {
 }
 
 // psi(x) for x > 0: up to 6 by the recurrence psi(x) = psi(x + 1) - 1/x, then the asymptotic series (DLMF 5.11.2).
-inline float digamma_positive(float x) {
+METAL_FUNC float digamma_positive(float x) {
   float sum = 0.0f;
   for (int k = 0; k < 6; k++) {
     bool small = x < 6.0f;
@@ -76,7 +76,7 @@ inline float digamma_positive(float x) {
   return (metal::log(x) - 0.5f / x - series) + sum;
 }
 
-inline float digamma(float x) {
+METAL_FUNC float digamma(float x) {
   // Reflection: psi(1 - x) - psi(x) = pi / tan(pi x).
   float r = x - metal::rint(x);
   float positive = digamma_positive(x <= 0.0f ? 1.0f - x : x);
@@ -88,7 +88,7 @@ inline float digamma(float x) {
 }
 
 // psi'(x) in the same manner (DLMF 5.15.8).
-inline float trigamma_positive(float x) {
+METAL_FUNC float trigamma_positive(float x) {
   float sum = 0.0f;
   for (int k = 0; k < 6; k++) {
     bool small = x < 6.0f;
@@ -100,7 +100,7 @@ inline float trigamma_positive(float x) {
   return sum + series;
 }
 
-inline float trigamma(float x) {
+METAL_FUNC float trigamma(float x) {
   float sine = absolute_sin_pi(x);
   float ratio = 3.14159265f / sine;
   float positive = trigamma_positive(x < 0.5f ? 1.0f - x : x);
