@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * test_reduce_plan: which dimensions are kept, reduced and merged, which layout and how many chunks a reduction gets.
+ */
+#include "ops/reduce_plan.h"
+#include "test.h"
+
+static mps_tensor contiguous(uint32_t rank, const int64_t *sizes) {
+  mps_tensor t = {.dtype = MPS_DTYPE_F32};
+  mps_tensor_set_contiguous(&t, rank, sizes);
+  return t;
+}
+#define TENSOR(...) contiguous(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
+
+static mps_tensor transposed(mps_tensor t, uint32_t a, uint32_t b) {
+  int64_t size = t.sizes[a], stride = t.strides[a];
+  t.sizes[a] = t.sizes[b];
+  t.strides[a] = t.strides[b];
+  t.sizes[b] = size;
+  t.strides[b] = stride;
+  return t;
+}
+
+static mps_tensor scalar(void) { return contiguous(0, NULL); }
+
+static void full_reduction_is_one_run(void) {
+  mps_tensor x = TENSOR(4, 5, 6), out = scalar();
+  mps_reduce_plan p;
+  mps_reduce_plan_make(&p, &x, 7, &out, NULL, false);
+  CHECK_INT(p.arguments.reduced_rank, 1);
+  CHECK_INT(p.arguments.reduced_sizes[0], 120);
+  CHECK_INT(p.arguments.reduced_strides[0], 1);
+  CHECK_INT(p.arguments.output_count, 1);
+  CHECK_INT(p.arguments.chunk_count, 1);
+  CHECK_INT(p.arguments.raw, 0);
+  CHECK(!p.outer);
+}
+
+static void order_of_memory_decides(void) {
+  mps_tensor x = transposed(TENSOR(4, 5, 6), 0, 2), out = scalar();
+  mps_reduce_plan p;
+  mps_reduce_plan_make(&p, &x, 7, &out, NULL, false);
+  CHECK_INT(p.arguments.reduced_rank, 1);
+  mps_reduce_plan_make(&p, &x, 7, &out, NULL, true); /* places are counted in logical order */
+  CHECK_INT(p.arguments.reduced_rank, 3);
+  CHECK_INT(p.arguments.reduced_sizes[2], 4);
+  CHECK_INT(p.arguments.reduced_strides[2], 30);
+}
+
+static void last_dimension(void) {
+  mps_tensor x = TENSOR(300, 400), out = TENSOR(300);
+  mps_reduce_plan p;
+  mps_reduce_plan_make(&p, &x, 2, &out, NULL, false);
+  CHECK(!p.outer);
+  CHECK_INT(p.arguments.output_count, 300);
+  CHECK_INT(p.arguments.kept_strides[0], 400);
+  CHECK_INT(p.arguments.out_strides[0], 1);
+  CHECK_INT(p.threads[0], 300);
+  CHECK_INT(p.threads[1], 1);
+}
+
+static void first_dimension_takes_tiles(void) {
+  mps_tensor x = TENSOR(300, 600), out = TENSOR(1, 600);
+  mps_reduce_plan p;
+  mps_reduce_plan_make(&p, &x, 1, &out, NULL, false);
+  CHECK(p.outer);
+  CHECK_INT(p.threads[0], 3); /* 600 outputs in tiles of 256 */
+  CHECK_INT(p.arguments.reduced_strides[0], 600);
+  CHECK_INT(p.arguments.chunk, 300); /* not much more than 256 rows stays whole */
+}
+
+static void short_rows_are_taken_side_by_side(void) {
+  mps_tensor x = TENSOR(1000, 8), out = TENSOR(1000);
+  mps_reduce_plan p;
+  mps_reduce_plan_make(&p, &x, 2, &out, NULL, false);
+  CHECK(p.outer);
+  CHECK_INT(p.arguments.kept_strides[0], 8);
+}
+
+static void chunks_depend_on_the_shape(void) {
+  mps_tensor x = TENSOR(1000000), out = scalar();
+  mps_reduce_plan p;
+  mps_reduce_plan_make(&p, &x, 1, &out, NULL, false);
+  CHECK_INT(p.arguments.chunk, 16384);
+  CHECK_INT(p.arguments.chunk_count, 62);
+  CHECK_INT(p.arguments.raw, 1);
+  CHECK_INT(p.threads[1], 62);
+}
+
+static void middle_and_channels_last(void) {
+  mps_tensor x = TENSOR(2, 3, 4, 5), out = TENSOR(2, 1, 4, 5);
+  mps_reduce_plan p;
+  mps_reduce_plan_make(&p, &x, 2, &out, NULL, false);
+  CHECK(p.outer);
+  CHECK_INT(p.arguments.kept_rank, 2);
+  CHECK_INT(p.arguments.kept_sizes[1], 20);
+  mps_tensor last = TENSOR(2, 3, 4, 5); /* [N, C, H, W] as N H W C */
+  last.strides[0] = 60, last.strides[1] = 1, last.strides[2] = 15, last.strides[3] = 3;
+  mps_tensor channels = TENSOR(3);
+  mps_reduce_plan_make(&p, &last, 13, &channels, NULL, false);
+  CHECK(p.outer);
+  CHECK_INT(p.arguments.reduced_rank, 1);
+  CHECK_INT(p.arguments.reduced_sizes[0], 40);
+}
+
+static void second_output_has_strides_of_its_own(void) {
+  mps_tensor x = TENSOR(6, 4, 7), values = TENSOR(6, 7), places = transposed(TENSOR(7, 6), 0, 1);
+  mps_reduce_plan p;
+  mps_reduce_plan_make(&p, &x, 2, &values, &places, true);
+  CHECK_INT(p.arguments.kept_rank, 2);
+  CHECK_INT(p.arguments.second_strides[0], 1);
+  CHECK_INT(p.arguments.second_strides[1], 6);
+}
+
+static void empty_ones(void) {
+  mps_tensor x = TENSOR(3, 0), out = TENSOR(3), none = TENSOR(0);
+  mps_reduce_plan p;
+  mps_reduce_plan_make(&p, &x, 2, &out, NULL, false);
+  CHECK_INT(p.arguments.reduce_count, 0);
+  CHECK_INT(p.arguments.chunk_count, 1);
+  CHECK_INT(p.arguments.output_count, 3);
+  mps_reduce_plan_make(&p, &x, 1, &none, NULL, false);
+  CHECK_INT(p.arguments.output_count, 0);
+  CHECK_INT(p.threads[0], 0);
+}
+
+static void expanded_dimensions_come_first(void) {
+  mps_tensor x = TENSOR(6, 50, 9), out = TENSOR(6);
+  x.strides[0] = 9, x.strides[1] = 0;
+  mps_reduce_plan p;
+  mps_reduce_plan_make(&p, &x, 6, &out, NULL, false);
+  CHECK_INT(p.arguments.reduced_rank, 2);
+  CHECK_INT(p.arguments.reduced_strides[0], 0);
+  CHECK_INT(p.arguments.reduced_strides[1], 1);
+}
+
+static void masks(void) {
+  uint32_t mask;
+  CHECK_OK(mps_reduce_mask(NULL, 0, 3, &mask));
+  CHECK_INT(mask, 7);
+  CHECK_OK(mps_reduce_mask((int64_t[]){-1, 0}, 2, 3, &mask));
+  CHECK_INT(mask, 5);
+  CHECK_OK(mps_reduce_mask((int64_t[]){-1}, 1, 0, &mask));
+  CHECK_STATUS(mps_reduce_mask((int64_t[]){3}, 1, 3, &mask), MPS_STATUS_INVALID_ARGUMENT);
+  CHECK_STRING(mps_error_message(), "Dimension out of range (expected to be in range of [-3, 2], but got 3)");
+  CHECK_STATUS(mps_reduce_mask((int64_t[]){1, -2}, 2, 3, &mask), MPS_STATUS_INVALID_ARGUMENT);
+  CHECK_STRING(mps_error_message(), "dim 1 appears multiple times in the list of dims");
+}
+
+int main(void) {
+  RUN(full_reduction_is_one_run);
+  RUN(order_of_memory_decides);
+  RUN(last_dimension);
+  RUN(first_dimension_takes_tiles);
+  RUN(short_rows_are_taken_side_by_side);
+  RUN(chunks_depend_on_the_shape);
+  RUN(middle_and_channels_last);
+  RUN(second_output_has_strides_of_its_own);
+  RUN(empty_ones);
+  RUN(expanded_dimensions_come_first);
+  RUN(masks);
+  return test_end();
+}
