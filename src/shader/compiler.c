@@ -178,13 +178,17 @@ static mps_status generate(const mps_compiler *compiler, const char *input, cons
   return run(&c, options, out_text, out_code);
 }
 
-/* True if the vectoriser took the loop over threads of the function whose dump begins at `p`: its remark follows the dump. */
+/* True if the vectoriser took the loop over threads of the function whose dump begins at `p`: its remark follows the dump. Interleaving
+ * alone mixes iterations as well. A remark without a place counts as one of that loop. */
 static bool vectorized_threads(const char *p, const char *next_dump) {
-  static const char mark[] = "host_launch.h:", remark[] = ": remark: vectorized loop";
+  static const char mark[] = ": remark: ";
   while ((p = strstr(p, mark)) != NULL && p < next_dump) {
+    const char *line = p;
+    while (line[-1] != '\n') line--;
     p += sizeof mark - 1;
-    const char *rest = p + strspn(p, "0123456789:");
-    if (strncmp(rest - 1, remark, sizeof remark - 1) == 0 || strncmp(rest, remark + 1, sizeof remark - 2) == 0) return true;
+    const char *launch = strstr(line, "host_launch.h:");
+    bool ours = (launch && launch < p) || *line == '<';
+    if (ours && (strncmp(p, "vectorized loop", 15) == 0 || strncmp(p, "interleaved loop", 16) == 0)) return true;
   }
   return false;
 }

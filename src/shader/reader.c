@@ -314,7 +314,7 @@ static uint32_t align_tokens(const mps_token_list *user, const mps_token_list *d
 
 /* An entry stands between a token and `position`. */
 static bool is_generated(const mps_reading *reading, uint32_t begin, uint32_t position) {
-  if (position <= begin || position > reading->length) return false;
+  if (!reading->output || position <= begin || position > reading->length) return false;
   const char *text = reading->output + begin;
   return memmem(text, position - begin, "mps_launch_", 11) || memmem(text, position - begin, "static constexpr", 16);
 }
