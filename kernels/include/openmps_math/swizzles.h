@@ -31,17 +31,17 @@
   __declspec(property(get = get_##a, put = put_##a)) T ra;
 #define OPENMPS_S2(a, ra, A, b, rb, B)                                                        \
   constexpr V2 get_##a##b() const { return V2(data[A], data[B]); }                            \
-  OPENMPS_NE_##A##B(constexpr V2 put_##a##b(V2 v) { return place<A, B>(v); })                      \
+  OPENMPS_NE_##A##B(constexpr const V2& put_##a##b(const V2& v) { return place<A, B>(v); })                      \
   __declspec(property(get = get_##a##b OPENMPS_NE_##A##B(, put = put_##a##b))) V2 a##b;       \
   __declspec(property(get = get_##a##b OPENMPS_NE_##A##B(, put = put_##a##b))) V2 ra##rb;
 #define OPENMPS_S3(a, ra, A, b, rb, B, c, rc, C)                                              \
   constexpr V3 get_##a##b##c() const { return V3(data[A], data[B], data[C]); }                \
-  OPENMPS_DISTINCT3(A, B, C, constexpr V3 put_##a##b##c(V3 v) { return place<A, B, C>(v); })       \
+  OPENMPS_DISTINCT3(A, B, C, constexpr const V3& put_##a##b##c(const V3& v) { return place<A, B, C>(v); })       \
   __declspec(property(get = get_##a##b##c OPENMPS_DISTINCT3(A, B, C, , put = put_##a##b##c))) V3 a##b##c; \
   __declspec(property(get = get_##a##b##c OPENMPS_DISTINCT3(A, B, C, , put = put_##a##b##c))) V3 ra##rb##rc;
 #define OPENMPS_S4(a, ra, A, b, rb, B, c, rc, C, d, rd, D)                                    \
   constexpr V4 get_##a##b##c##d() const { return V4(data[A], data[B], data[C], data[D]); }    \
-  OPENMPS_DISTINCT4(A, B, C, D, constexpr V4 put_##a##b##c##d(V4 v) { return place<A, B, C, D>(v); }) \
+  OPENMPS_DISTINCT4(A, B, C, D, constexpr const V4& put_##a##b##c##d(const V4& v) { return place<A, B, C, D>(v); }) \
   __declspec(property(get = get_##a##b##c##d OPENMPS_DISTINCT4(A, B, C, D, , put = put_##a##b##c##d))) V4 a##b##c##d; \
   __declspec(property(get = get_##a##b##c##d OPENMPS_DISTINCT4(A, B, C, D, , put = put_##a##b##c##d))) V4 ra##rb##rc##rd;
 
