@@ -13,6 +13,7 @@ __version__ = _build.version
 __all__ = ["is_active"]
 
 _active = False
+_tried = False
 
 
 def is_active():
@@ -38,11 +39,13 @@ def _install(torch):
 
 def _autoload():
     """Called at the end of `import torch`. Never raises: torch would turn that into a failed import."""
+    global _tried
     try:
         import torch
 
-        if _active or os.environ.get("OPENMPS", "1") == "0" or torch._C._has_mps:
+        if _tried or os.environ.get("OPENMPS", "1") == "0" or torch._C._has_mps:
             return
+        _tried = True
         refusal = _install(torch)
     except Exception as error:  # whatever it is, torch goes on without mps
         refusal = f"OpenMPS could not be loaded ({type(error).__name__}: {error})"

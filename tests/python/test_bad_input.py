@@ -128,9 +128,9 @@ def test_rank():
         torch.ones((1,) * 17).to("mps")
 
 
-def test_another_torch(python, tmp_path):
+def test_another_torch(python):
     """A torch that the build does not fit: one sentence, and torch itself untouched."""
-    done = python(f"""
+    done = python("""
         import sys, warnings
         warnings.simplefilter("always")
         sys.modules["openmps._build"] = type(sys)("openmps._build")
