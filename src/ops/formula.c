@@ -68,7 +68,7 @@ bool mps_dtype_contains(mps_dtype to, mps_dtype from) {
     return t->kind >= KIND_SIGNED && f->bits <= t->bits;
   case KIND_FLOAT:
     /* bf16 has fewer digits than f16 but a wider exponent. */
-    return t->kind >= KIND_FLOAT && t->bits == 24;
+    return t->kind >= KIND_FLOAT && (t->bits == 24 || (from == MPS_DTYPE_F16 && to == MPS_DTYPE_C32));
   default:
     return t->kind == KIND_COMPLEX && f->bits <= t->bits;
   }
