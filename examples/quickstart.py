@@ -41,11 +41,12 @@ def make_net():
 
 
 def train(model, images, labels, epochs, batch=64):
-    """Adam; returns the loss of every step. Losses stay on the device until the end, so that no step waits for the last."""
+    """Adam; returns the loss of every step. Losses stay on the device, so that no step waits for the last: one read an epoch."""
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     losses = []
     model.train()
-    for epoch in tqdm(range(epochs), desc="training", unit="epoch"):
+    progress = tqdm(range(epochs), desc="training", unit="epoch")
+    for _ in progress:
         order = torch.randperm(len(labels), device=images.device)
         for start in range(0, len(labels) - batch + 1, batch):
             chosen = order[start : start + batch]
@@ -54,6 +55,7 @@ def train(model, images, labels, epochs, batch=64):
             loss.backward()
             optimizer.step()
             losses.append(loss.detach())
+        progress.set_postfix(loss=f"{losses[-1].item():.4f}")
     return torch.stack(losses).cpu()
 
 
