@@ -25,11 +25,11 @@ def make(shape, dtype=torch.float32, seed=0, low=-4, high=5, special=False):
     if dtype == torch.bool:
         return torch.randint(2, shape, generator=generator).bool()
     if dtype.is_complex:
-        return torch.randn(*shape, dtype=torch.complex64, generator=generator).to(dtype)
+        return torch.randn(shape, dtype=torch.complex64, generator=generator).to(dtype)
     if not dtype.is_floating_point:
         low = max(low, 0) if dtype in (torch.uint8, torch.uint16, torch.uint32, torch.uint64) else low
         return torch.randint(low, high, shape, generator=generator).to(dtype)
-    x = torch.randn(*shape, generator=generator) if shape else torch.randn((), generator=generator)
+    x = torch.randn(shape, generator=generator)
     if special and x.numel() >= 8:
         flat = x.view(-1)
         places = torch.randperm(flat.numel(), generator=generator)[:6]
