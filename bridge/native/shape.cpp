@@ -102,6 +102,13 @@ at::Tensor pixel_unshuffle_mps(const at::Tensor &self, int64_t factor) {
   return out;
 }
 
+at::Tensor unfold_backward(const at::Tensor &grad, at::IntArrayRef input_sizes, int64_t dim, int64_t size, int64_t step) {
+  const at::Tensor out = empty(input_sizes, grad.options());
+  const Operand grad_(grad, Operand::plain), out_(out, Operand::output);
+  check(mps_op_unfold_backward(stream(), grad_.pointer(), dim, size, step, out_.pointer()));
+  return out;
+}
+
 namespace {
 
 // Elements of a row x col matrix on and below diagonal `offset`.

@@ -24,7 +24,7 @@ Pair select_one(const at::Tensor &self, int64_t dim, bool keepdim, at::Tensor &v
   at::assert_no_overlap(self, values);
   at::DimVector sizes(self.sizes());
   if (!sizes.empty()) {
-    at::native::zero_numel_check_dims(self, dim, name);
+    at::native::zero_numel_check_dims(self, dim, (std::string(name) + "()").c_str());
     sizes[dim] = 1;
   }
   at::native::resize_output(values, sizes);

@@ -37,7 +37,7 @@ def test_sort_out_and_in_place_result():
     compare(lambda x, v, i: torch.sort(x, out=(v, i)), x, torch.empty(6, 5).t(), torch.empty(5, 6, dtype=torch.long))
 
 
-@pytest.mark.parametrize("dtype", REAL)
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS)
 @pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize("k", [0, 1, 5, 30])
 def test_topk(dtype, largest, k):
