@@ -171,16 +171,16 @@ kernel void norm_pair_inner(device const T *grad [[buffer(0)]], device const T *
       const long index = p / a.run, first = p - index * a.run, n = min(a.run - first, stop - p);
       const long at = (index * a.statistics + s) * a.run + first;
       long i = 0;
-      for (; i + MOMENTS_LANES <= n; i += MOMENTS_LANES) {
+      for (; i + 2 * MOMENTS_LANES <= n; i += 2 * MOMENTS_LANES) {
         device const T *g = grad + at + i, *x = input + at + i;
         VECTORIZE
         for (uint l = 0; l < MOMENTS_LANES; l++) {
-          const float v = float(g[l]);
-          sums[l] += v;
-          dots[l] += v * (float(x[l]) - mean);
+          const float u = float(g[l]), v = float(g[l + MOMENTS_LANES]);
+          sums[l] += u + v;
+          dots[l] += u * (float(x[l]) - mean) + v * (float(x[l + MOMENTS_LANES]) - mean);
         }
       }
-      for (uint l = 0; i < n; i++, l++) {
+      for (uint l = 0; i < n; i++, l = (l + 1) % MOMENTS_LANES) {
         const float v = float(grad[at + i]);
         sums[l] += v;
         dots[l] += v * (float(input[at + i]) - mean);

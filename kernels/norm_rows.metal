@@ -19,16 +19,18 @@ inline row_statistics statistics_of_row(device const T *x, constant mps_norm_row
     const long n = min((long)MOMENTS_BLOCK, (long)a.count - begin);
     float sums[MOMENTS_LANES], distances[MOMENTS_LANES];
     for (uint l = 0; l < MOMENTS_LANES; l++) sums[l] = distances[l] = 0.0f;
-    distances_of_run<T>(sums, distances, x + begin, 1, n, 0.0f);
     if (!a.centred) {
+      distances_of_run<T, true>(sums, distances, x + begin, 1, n, 0.0f);
       squares += fold_sums(distances);
       continue;
     }
+    distances_of_run<T, false>(sums, distances, x + begin, 1, n, 0.0f);
     const float mean = fold_sums(sums) / float(n);
-    for (uint l = 0; l < MOMENTS_LANES; l++) sums[l] = distances[l] = 0.0f;
-    distances_of_run<T>(sums, distances, x + begin, 1, n, mean);
+    for (uint l = 0; l < MOMENTS_LANES; l++) sums[l] = 0.0f;
+    distances_of_run<T, true>(sums, distances, x + begin, 1, n, mean);
     const float sum = fold_sums(sums);
-    total = merge_moments(total, make_moments(float(n), mean, sum, fold_sums(distances)));
+    const moments block = make_moments(float(n), mean, sum, fold_sums(distances));
+    total = begin ? merge_moments(total, block) : block;
   }
   s.mean = a.centred ? total.mean + total.low : 0.0f;
   s.scale = 1.0f / sqrt((a.centred ? total.m2 : squares) / float(a.count) + a.epsilon);
@@ -60,6 +62,29 @@ kernel void norm_rows_forward(device const T *input [[buffer(0)]], device T *out
   }
 }
 
+// Into lanes: sums of g = grad * weight and of g * (x - mean).
+template <typename T, bool weighted>
+inline void gradient_sums(thread float *sums, thread float *dots, device const T *g, device const T *x, device const float *weight, long begin,
+                          long end, float mean) {
+  long i = begin;
+  for (; i + 2 * MOMENTS_LANES <= end; i += 2 * MOMENTS_LANES) {
+    device const T *p = g + i, *q = x + i;
+    device const float *w = weight + i;
+    VECTORIZE
+    for (uint l = 0; l < MOMENTS_LANES; l++) {
+      const uint k = l + MOMENTS_LANES;
+      const float a = weighted ? float(p[l]) * w[l] : float(p[l]), b = weighted ? float(p[k]) * w[k] : float(p[k]);
+      sums[l] += a + b;
+      dots[l] += a * (float(q[l]) - mean) + b * (float(q[k]) - mean);
+    }
+  }
+  for (uint l = 0; i < end; i++, l = (l + 1) % MOMENTS_LANES) {
+    const float a = weighted ? float(g[i]) * weight[i] : float(g[i]);
+    sums[l] += a;
+    dots[l] += a * (float(x[i]) - mean);
+  }
+}
+
 // dx = scale * (g - mean(g) - xhat * mean(g * xhat)) with g = grad * weight; rms norm leaves mean(g) out.
 template <typename T>
 kernel void norm_rows_backward(device const T *grad [[buffer(0)]], device const T *input [[buffer(1)]],
@@ -74,31 +99,10 @@ kernel void norm_rows_backward(device const T *grad [[buffer(0)]], device const 
     const long end = min(begin + MOMENTS_BLOCK, (long)a.count);
     float sums[MOMENTS_LANES], dots[MOMENTS_LANES];
     for (uint l = 0; l < MOMENTS_LANES; l++) sums[l] = dots[l] = 0.0f;
-    long i = begin;
-    for (; i + MOMENTS_LANES <= end; i += MOMENTS_LANES) {
-      device const T *p = g + i, *q = x + i;
-      device const float *w = weight + i;
-      if (a.has_weight) {
-        VECTORIZE
-        for (uint l = 0; l < MOMENTS_LANES; l++) {
-          const float v = float(p[l]) * w[l];
-          sums[l] += v;
-          dots[l] += v * (float(q[l]) - mean);
-        }
-      } else {
-        VECTORIZE
-        for (uint l = 0; l < MOMENTS_LANES; l++) {
-          const float v = float(p[l]);
-          sums[l] += v;
-          dots[l] += v * (float(q[l]) - mean);
-        }
-      }
-    }
-    for (uint l = 0; i < end; i++, l++) {
-      const float v = float(g[i]) * (a.has_weight ? weight[i] : 1.0f);
-      sums[l] += v;
-      dots[l] += v * (float(x[i]) - mean);
-    }
+    if (a.has_weight)
+      gradient_sums<T, true>(sums, dots, g, x, weight, begin, end, mean);
+    else
+      gradient_sums<T, false>(sums, dots, g, x, weight, begin, end, mean);
     sum += fold_sums(sums);
     dot += fold_sums(dots);
   }

@@ -23,11 +23,13 @@ inline long highest(long) { return 9223372036854775807L; }
 
 // `a` stays before `b` if it is better, or NaN; the comparisons of integers with themselves vanish.
 struct greater_first {
+  static float plain(float a, float b) { return a > b ? a : b; }
   template <typename A> static bool keeps(A a, A b) { return a > b || a != a; }
   template <typename A> static bool beats(A a, A b) { return a > b || (a != a && b == b); }
   template <typename A> static A worst() { return lowest(A(0)); }
 };
 struct less_first {
+  static float plain(float a, float b) { return a < b ? a : b; }
   template <typename A> static bool keeps(A a, A b) { return a < b || a != a; }
   template <typename A> static bool beats(A a, A b) { return a < b || (a != a && b == b); }
   template <typename A> static A worst() { return highest(A(0)); }
@@ -46,6 +48,62 @@ struct order_value {
   static lane merge(lane a, lane b) { return combine(a, b); }
   static lane widen(lane a) { return a; }
   static T finish(lane a, constant mps_reduce_arguments &) { return T(a); }
+};
+
+// Without NaN the larger of two is one instruction. Whether there was a NaN is seen in a sum of all values; infinities of both signs make one
+// too, so then the run is looked at again with care.
+template <typename Order, typename T>
+struct plain_value : order_value<Order, T> {
+  static float combine(float a, float b) { return Order::plain(a, b); }
+};
+template <typename T>
+struct values_sum {
+  typedef T in;
+  typedef float lane;
+  static float load(T x, constant mps_reduce_arguments &) { return float(x); }
+  static float combine(float a, float b) { return a + b; }
+};
+template <typename Order, typename T>
+inline void take_floats(thread float *lanes, device const T *x, long stride, long count, constant mps_reduce_arguments &a) {
+  if (stride != 1 || count < 8 * REDUCE_LANES) return accumulate_run<order_value<Order, T> >(lanes, x, stride, count, a);
+  float best[REDUCE_LANES], sums[REDUCE_LANES];
+  for (uint l = 0; l < REDUCE_LANES; l++) {
+    best[l] = lanes[l];
+    sums[l] = lanes[l] - lanes[l]; // 0; an infinite start sends us the slow way, but for the identity
+    sums[l] = lanes[l] == Order::template worst<float>() ? 0.0f : sums[l];
+  }
+  long i = 0;
+  for (; i + 8 * REDUCE_LANES <= count; i += 8 * REDUCE_LANES) {
+    device const T *p = x + i;
+    VECTORIZE
+    for (uint l = 0; l < REDUCE_LANES; l++) {
+      best[l] = Order::plain(best[l], combine_eight<plain_value<Order, T> >(p + l, REDUCE_LANES, a));
+      sums[l] += combine_eight<values_sum<T> >(p + l, REDUCE_LANES, a);
+    }
+  }
+  float total = 0.0f;
+  for (uint l = 0; l < REDUCE_LANES; l++) total += sums[l];
+  if (total != total) return accumulate_run<order_value<Order, T> >(lanes, x, stride, count, a);
+  for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] = best[l];
+  accumulate_run<order_value<Order, T> >(lanes, x + i, stride, count - i, a);
+}
+template <typename Order>
+struct run_taker<order_value<Order, float> > {
+  static void take(thread float *lanes, device const float *x, long stride, long count, constant mps_reduce_arguments &a) {
+    take_floats<Order, float>(lanes, x, stride, count, a);
+  }
+};
+template <typename Order>
+struct run_taker<order_value<Order, half> > {
+  static void take(thread float *lanes, device const half *x, long stride, long count, constant mps_reduce_arguments &a) {
+    take_floats<Order, half>(lanes, x, stride, count, a);
+  }
+};
+template <typename Order>
+struct run_taker<order_value<Order, bfloat> > {
+  static void take(thread float *lanes, device const bfloat *x, long stride, long count, constant mps_reduce_arguments &a) {
+    take_floats<Order, bfloat>(lanes, x, stride, count, a);
+  }
 };
 
 // ---- values and where they are ----
@@ -82,7 +140,7 @@ inline void best_of_run(thread typename Op::acc *best, device const typename Op:
   typedef order_value<Order, typename Op::in> values;
   lane lanes[REDUCE_LANES];
   for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] = values::identity();
-  accumulate_run<values>(lanes, x, stride, count, a);
+  run_taker<values>::take(lanes, x, stride, count, a);
   const lane top = fold_lanes<values>(lanes);
   if (best->index >= 0 && !Order::beats(top, best->value)) return;
   for (long i = 0; i < count; i++) {

@@ -15,8 +15,8 @@ kernel void moments_inner(device const T *input [[buffer(0)]], device moments *p
   for (long p = c * a.chunk; p < end; p += MOMENTS_BLOCK) {
     const long stop = min(p + MOMENTS_BLOCK, end);
     const float count = float(stop - p);
-    const float mean = distances_of_block<T>(x, p, stop, 0.0f, a).sum / count;
-    const distances d = distances_of_block<T>(x, p, stop, mean, a);
+    const float mean = distances_of_block<T, false>(x, p, stop, 0.0f, a).sum / count;
+    const distances d = distances_of_block<T, true>(x, p, stop, mean, a);
     tree.push(make_moments(count, mean, d.sum, d.squares));
   }
   partials[c * a.output_count + o] = tree.fold();

@@ -20,6 +20,23 @@ inline softmax_offsets row_offsets(constant mps_softmax_arguments &a, long row, 
   return o;
 }
 
+// exp(x) for x <= 0 or NaN, within 1 ulp: half the work of exp, since nothing overflows, and products may be fused with sums.
+inline float exp_below(float x) {
+#pragma clang fp contract(fast)
+  const float magic = 12582912.0f; // 1.5 * 2^23: what is added to it is rounded to an integer
+  x = x < -104.0f ? -104.0f : x;   // rounds to 0
+  const float sum = x * 1.44269502f + magic, n = sum - magic;
+  const float r = (x - n * 0.693145752f) - n * 1.42860677e-06f;
+  float q = 0.0013939361f;
+  q = q * r + 0.008368827f;
+  q = q * r + 0.041666415f;
+  q = q * r + 0.1666652f;
+  q = q * r + 0.5f;
+  const float p = (r * r) * q + r + 1.0f;
+  const uint power = (as_type<uint>(sum) + (127u + 64u)) << 23; // 2^(n + 64), so that subnormal results are rounded once
+  return p * as_type<float>(power) * 5.42101086e-20f;
+}
+
 inline float larger(float a, float b) { return a > b || a != a ? a : b; }
 inline float fold_add(thread float *lanes) {
   VECTORIZE
@@ -27,9 +44,9 @@ inline float fold_add(thread float *lanes) {
   return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
 }
 inline float fold_larger(thread float *lanes) {
-  float value = lanes[0];
-  for (uint l = 1; l < REDUCE_LANES; l++) value = larger(value, lanes[l]);
-  return value;
+  VECTORIZE
+  for (uint l = 0; l < REDUCE_LANES / 2; l++) lanes[l] = larger(lanes[l], lanes[l + REDUCE_LANES / 2]);
+  return larger(larger(larger(lanes[0], lanes[1]), larger(lanes[2], lanes[3])), larger(larger(lanes[4], lanes[5]), larger(lanes[6], lanes[7])));
 }
 
 template <typename T>
@@ -71,16 +88,22 @@ struct running_sum {
 // exp(x - top) into `values`, and their sum.
 template <typename T>
 inline float exponentials(thread float *values, device const T *x, long count, float top) {
-  VECTORIZE
-  for (long i = 0; i < count; i++) values[i] = exp(float(x[i]) - top);
   float lanes[REDUCE_LANES];
   for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] = 0.0f;
   long i = 0;
   for (; i + REDUCE_LANES <= count; i += REDUCE_LANES) {
+    device const T *p = x + i;
+    thread float *v = values + i;
     VECTORIZE
-    for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] += values[i + l];
+    for (uint l = 0; l < REDUCE_LANES; l++) {
+      v[l] = exp_below(float(p[l]) - top);
+      lanes[l] += v[l];
+    }
   }
-  for (uint l = 0; i < count; i++, l++) lanes[l] += values[i];
+  for (uint l = 0; i < count; i++, l++) {
+    values[i] = exp_below(float(x[i]) - top);
+    lanes[l] += values[i];
+  }
   return fold_add(lanes);
 }
 
@@ -109,7 +132,7 @@ kernel void softmax_inner(device const T *input [[buffer(0)]], device T *output 
     return;
   }
   VECTORIZE
-  for (long i = 0; i < a.count; i++) y[i] = T(exp(float(x[i]) - top) * scale);
+  for (long i = 0; i < a.count; i++) y[i] = T(exp_below(float(x[i]) - top) * scale);
 }
 
 // `xs` and `ys` lie between the rows of a tile; both are 1 when `unit`.
@@ -129,7 +152,7 @@ inline void softmax_tile(device const T *x, device T *y, long x_step, long y_ste
   for (long i = 0; i < a.count; i++) {
     device const T *p = x + i * xe;
     VECTORIZE
-    for (long j = 0; j < width; j++) sums[j] += exp(float(p[j * xs]) - tops[j]);
+    for (long j = 0; j < width; j++) sums[j] += exp_below(float(p[j * xs]) - tops[j]);
   }
   if (a.logarithm) {
     for (long j = 0; j < width; j++) sums[j] = log(sums[j]);
@@ -146,7 +169,7 @@ inline void softmax_tile(device const T *x, device T *y, long x_step, long y_ste
     device const T *p = x + i * xe;
     device T *q = y + i * ye;
     VECTORIZE
-    for (long j = 0; j < width; j++) q[j * ys] = T(exp(float(p[j * xs]) - tops[j]) * sums[j]);
+    for (long j = 0; j < width; j++) q[j * ys] = T(exp_below(float(p[j * xs]) - tops[j]) * sums[j]);
   }
 }
 
@@ -174,17 +197,18 @@ inline float gradient_sum(device const T *g, device const T *y, long count, bool
     const long end = min(begin + SOFTMAX_BLOCK, count);
     for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] = 0.0f;
     long i = begin;
-    for (; i + REDUCE_LANES <= end; i += REDUCE_LANES) {
+    for (; i + 2 * REDUCE_LANES <= end; i += 2 * REDUCE_LANES) {
       device const T *p = g + i, *q = y + i;
       if (logarithm) {
         VECTORIZE
-        for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] += float(p[l]);
+        for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] += float(p[l]) + float(p[l + REDUCE_LANES]);
       } else {
         VECTORIZE
-        for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] += float(p[l]) * float(q[l]);
+        for (uint l = 0; l < REDUCE_LANES; l++)
+          lanes[l] += float(p[l]) * float(q[l]) + float(p[l + REDUCE_LANES]) * float(q[l + REDUCE_LANES]);
       }
     }
-    for (uint l = 0; i < end; i++, l++) lanes[l] += logarithm ? float(g[i]) : float(g[i]) * float(y[i]);
+    for (uint l = 0; i < end; i++, l = (l + 1) % REDUCE_LANES) lanes[l] += logarithm ? float(g[i]) : float(g[i]) * float(y[i]);
     total.add(fold_add(lanes));
   }
   return total.value();

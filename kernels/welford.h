@@ -8,7 +8,7 @@
 
 #include "reduce.h"
 
-#define MOMENTS_LANES 64
+#define MOMENTS_LANES 16
 #define MOMENTS_BLOCK 2048 /* elements that are looked at twice: they stay in the first cache */
 
 struct moments {
@@ -59,41 +59,33 @@ struct moments_op {
   static moments merge(moments a, moments b) { return merge_moments(a, b); }
 };
 
-/* Sum of x - shift, and of its square, over a run: into lanes. */
-template <typename T>
+/* Into lanes: the sum of x - shift over a run; and, when `squared`, of its square. */
+template <typename T, bool squared>
 inline void distances_of_run(thread float *sums, thread float *squares, device const T *x, long stride, long count, float shift) {
+  long i = 0;
   if (stride == 1) {
-    long i = 0;
-    for (; i + MOMENTS_LANES <= count; i += MOMENTS_LANES) {
+    for (; i + 4 * MOMENTS_LANES <= count; i += 4 * MOMENTS_LANES) { // four rows at once, as in accumulate_run
       device const T *p = x + i;
       VECTORIZE
       for (uint l = 0; l < MOMENTS_LANES; l++) {
-        const float d = float(p[l]) - shift;
-        sums[l] += d;
-        squares[l] += d * d;
+        const float a = float(p[l]) - shift, b = float(p[l + MOMENTS_LANES]) - shift;
+        const float c = float(p[l + 2 * MOMENTS_LANES]) - shift, d = float(p[l + 3 * MOMENTS_LANES]) - shift;
+        sums[l] += (a + b) + (c + d);
+        if (squared) squares[l] += (a * a + b * b) + (c * c + d * d);
       }
     }
-    for (uint l = 0; i < count; i++, l++) {
-      const float d = float(x[i]) - shift;
-      sums[l] += d;
-      squares[l] += d * d;
-    }
-  } else {
-    uint l = 0;
-    for (long i = 0; i < count; i++, l = (l + 1) % MOMENTS_LANES) {
-      const float d = float(x[i * stride]) - shift;
-      sums[l] += d;
-      squares[l] += d * d;
-    }
+  }
+  for (uint l = 0; i < count; i++, l = (l + 1) % MOMENTS_LANES) {
+    const float d = float(x[i * stride]) - shift;
+    sums[l] += d;
+    if (squared) squares[l] += d * d;
   }
 }
 
 inline float fold_sums(thread float *lanes) {
-  for (uint width = MOMENTS_LANES / 2; width >= 8; width /= 2) {
-    VECTORIZE
-    for (uint l = 0; l < width; l++) lanes[l] += lanes[l + width];
-  }
-  return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+  VECTORIZE
+  for (uint l = 0; l < MOMENTS_LANES / 2; l++) lanes[l] += lanes[l + MOMENTS_LANES / 2];
+  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
 }
 
 /* What a block sums up to, with its distances to `shift`. */
@@ -101,7 +93,7 @@ struct distances {
   float sum;
   float squares;
 };
-template <typename T>
+template <typename T, bool squared>
 inline distances distances_of_block(device const T *x, long begin, long end, float shift, constant mps_reduce_arguments &a) {
   const long run = a.reduced_sizes[a.reduced_rank - 1], stride = a.reduced_strides[a.reduced_rank - 1];
   float sums[MOMENTS_LANES], squares[MOMENTS_LANES];
@@ -109,12 +101,12 @@ inline distances distances_of_block(device const T *x, long begin, long end, flo
   for (long p = begin; p < end;) {
     const long index = a.reduced_rank > 1 ? p / run : 0;
     const long first = p - index * run, count = min(run - first, end - p);
-    distances_of_run<T>(sums, squares, x + run_offset(a, index) + first * stride, stride, count, shift);
+    distances_of_run<T, squared>(sums, squares, x + run_offset(a, index) + first * stride, stride, count, shift);
     p += count;
   }
   distances result;
   result.sum = fold_sums(sums);
-  result.squares = fold_sums(squares);
+  result.squares = squared ? fold_sums(squares) : 0.0f;
   return result;
 }
 
