@@ -19,6 +19,7 @@ typedef enum mps_step_kind {
   MPS_STEP_DENSE,     /* a call of the dense-maths provider */
   MPS_STEP_COPY,      /* bytes, memmove semantics */
   MPS_STEP_FILL,      /* bytes */
+  MPS_STEP_REDUCE,    /* programs and reductions over rows: what graphs are made of */
   MPS_STEP_CALLBACK,  /* a C function, on the executor */
   MPS_STEP_SIGNAL,    /* runtime only: an event */
   MPS_STEP_WAIT,      /* runtime only: another stream's event */
@@ -79,6 +80,45 @@ typedef struct mps_step_fill {
   uint32_t value; /* the byte */
   uint32_t reserved;
 } mps_step_fill;
+
+/* ---- reductions: programs whose values are folded (MPS_STEP_REDUCE) ----
+ * Order, the same whatever the threads and whatever is fused: chunks of the reduced elements; in a chunk blocks of 8,192 elements go into
+ * 16 lanes, which are folded as a tree (inner layout), or 64 rows are added up by fours (outer); blocks and chunks merge as a tree, left to right. */
+#define MPS_REDUCE_MAX_RESULTS 4
+
+/* Kernels of one operation in one accumulating type: reduce_lanes_*, reduce_fold_*, reduce_rows_*, reduce_combine_* (kernels/reduce_block.metal). */
+enum { MPS_REDUCE_LANES, MPS_REDUCE_FOLD, MPS_REDUCE_ROWS, MPS_REDUCE_COMBINE, MPS_REDUCE_FUNCTIONS };
+
+typedef struct mps_reduce_result {
+  uint8_t source;  /* register or read operand of the program that holds the value */
+  uint8_t compute; /* mps_compute of source and accumulator: F32, I64 or C64 */
+  uint16_t reserved[3];
+  uint64_t identity;   /* bytes of the accumulator of nothing */
+  uint64_t address;    /* one accumulator for each kept element, dense, in the order of the iteration */
+  uint64_t allocation;
+  const mps_driver_function *functions[MPS_REDUCE_FUNCTIONS];
+} mps_reduce_result;
+
+/* A program over kept_count * reduce_count elements in the order in which its dimensions are given: kept ones first (inner layout) or reduced
+ * ones first (outer). Without results it is a pointwise program, and reduce_count is the elements of a row. */
+typedef struct mps_reduce_stage {
+  mps_program program; /* operands and instructions lie behind the stages, inside of the step */
+  uint64_t kept_count, reduce_count;
+  uint64_t chunk; /* reduced elements that are folded before chunks are merged; >= reduce_count: one chunk */
+  uint32_t outer; /* 1: outer layout */
+  uint32_t result_count;
+  mps_reduce_result results[MPS_REDUCE_MAX_RESULTS];
+} mps_reduce_stage;
+
+/* rows > 0: stages share their outermost dimension of `rows`; a stage reads of earlier ones only what belongs to the same row, so that all
+ * of them may run on some rows before any runs on the next. rows = 0: one stage. */
+typedef struct mps_step_reduce {
+  mps_step step;
+  uint64_t rows;
+  uint32_t stage_count;
+  uint32_t reserved;
+  mps_reduce_stage stages[];
+} mps_step_reduce;
 
 typedef struct mps_step_callback {
   mps_step step;

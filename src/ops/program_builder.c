@@ -18,7 +18,7 @@ void mps_program_begin(mps_program_builder *builder, const char *label, uint32_t
   builder->failure = MPS_STATUS_OK;
   builder->cost = 0;
   builder->tensor_count = builder->number_count = builder->operand_count = 0;
-  builder->instruction_count = builder->register_count = builder->write_count = 0;
+  builder->instruction_count = builder->register_count = builder->write_count = builder->kept_count = 0;
   builder->rank = rank;
   builder->element_count = 1;
   if (rank > MPS_MAX_RANK) {
@@ -32,16 +32,25 @@ void mps_program_begin(mps_program_builder *builder, const char *label, uint32_t
   }
 }
 
+static const uint8_t number_dtypes[] = {
+  [MPS_SCALAR_BOOL] = MPS_DTYPE_BOOL,  [MPS_SCALAR_INT] = MPS_DTYPE_I64,     [MPS_SCALAR_UINT] = MPS_DTYPE_U64,
+  [MPS_SCALAR_FLOAT] = MPS_DTYPE_F32, [MPS_SCALAR_COMPLEX] = MPS_DTYPE_C64,
+};
+
+mps_program_value mps_program_parameter(mps_program_builder *builder, uint32_t parameter, mps_scalar_kind kind) {
+  if (parameter >= MPS_PROGRAM_NO_PARAMETER) {
+    fail(builder, "too many parameters in one program");
+    return no_value;
+  }
+  return (mps_program_value){MPS_VALUE_PARAMETER, (uint8_t)parameter, number_dtypes[kind], MPS_CATEGORY_NUMBER};
+}
+
 mps_program_value mps_program_number(mps_program_builder *builder, mps_scalar number) {
-  static const uint8_t dtypes[] = {
-    [MPS_SCALAR_BOOL] = MPS_DTYPE_BOOL,  [MPS_SCALAR_INT] = MPS_DTYPE_I64,     [MPS_SCALAR_UINT] = MPS_DTYPE_U64,
-    [MPS_SCALAR_FLOAT] = MPS_DTYPE_F32, [MPS_SCALAR_COMPLEX] = MPS_DTYPE_C64,
-  };
   if (builder->number_count == MPS_PROGRAM_MAX_OPERANDS) {
     fail(builder, "too many numbers in one program");
     return no_value;
   }
-  const mps_program_value value = {MPS_VALUE_NUMBER, (uint8_t)builder->number_count, dtypes[number.kind], MPS_CATEGORY_NUMBER};
+  const mps_program_value value = {MPS_VALUE_NUMBER, (uint8_t)builder->number_count, number_dtypes[number.kind], MPS_CATEGORY_NUMBER};
   builder->numbers[builder->number_count++] = number;
   return value;
 }
@@ -98,6 +107,7 @@ static mps_operand *add_operand(mps_program_builder *builder, const mps_tensor *
     return NULL;
   }
   *out_index = (uint8_t)builder->operand_count;
+  builder->operand_parameters[builder->operand_count] = MPS_PROGRAM_NO_PARAMETER;
   mps_operand *operand = &builder->operands[builder->operand_count];
   builder->operand_tensors[builder->operand_count++] = tensor;
   operand->address = operand->allocation = 0;
@@ -131,20 +141,38 @@ static uint8_t tensor_operand(mps_program_builder *builder, const mps_tensor *te
   return index;
 }
 
-static uint8_t number_operand(mps_program_builder *builder, mps_scalar number, mps_dtype dtype, mps_compute compute) {
-  const uint64_t value = mps_scalar_element(number, dtype, compute);
+static void set_constant(const mps_program_builder *builder, mps_operand *operand, mps_compute compute, uint64_t value) {
+  operand->constant = 1;
+  operand->value = value;
+  operand->dtype = (uint8_t)mps_compute_dtype(compute);
+  for (uint32_t d = 0; d < builder->rank; d++)
+    operand->strides[d] = 0;
+}
+
+static uint8_t parameter_operand(mps_program_builder *builder, uint8_t parameter, mps_dtype dtype, mps_compute compute) {
   for (uint32_t i = 0; i < builder->operand_count; i++)
-    if (builder->operands[i].constant && builder->operands[i].compute == compute && builder->operands[i].value == value)
+    if (builder->operand_parameters[i] == parameter && builder->operand_parameter_dtypes[i] == dtype && builder->operands[i].compute == compute)
       return (uint8_t)i;
   uint8_t index;
   mps_operand *operand = add_operand(builder, NULL, compute, &index);
   if (operand) {
-    operand->constant = 1;
-    operand->value = value;
-    operand->dtype = (uint8_t)mps_compute_dtype(compute);
-    for (uint32_t d = 0; d < builder->rank; d++)
-      operand->strides[d] = 0;
+    set_constant(builder, operand, compute, 0);
+    builder->operand_parameters[index] = parameter;
+    builder->operand_parameter_dtypes[index] = (uint8_t)dtype;
   }
+  return index;
+}
+
+static uint8_t number_operand(mps_program_builder *builder, mps_scalar number, mps_dtype dtype, mps_compute compute) {
+  const uint64_t value = mps_scalar_element(number, dtype, compute);
+  for (uint32_t i = 0; i < builder->operand_count; i++)
+    if (builder->operands[i].constant && builder->operand_parameters[i] == MPS_PROGRAM_NO_PARAMETER && builder->operands[i].compute == compute &&
+        builder->operands[i].value == value)
+      return (uint8_t)i;
+  uint8_t index;
+  mps_operand *operand = add_operand(builder, NULL, compute, &index);
+  if (operand)
+    set_constant(builder, operand, compute, value);
   return index;
 }
 
@@ -197,6 +225,8 @@ static uint8_t source_of(mps_program_builder *builder, mps_program_value value, 
   const mps_dtype wide = mps_compute_dtype(compute);
   if (value.kind == MPS_VALUE_NUMBER)
     return number_operand(builder, builder->numbers[value.index], dtype == MPS_DTYPE_COUNT ? wide : dtype, compute);
+  if (value.kind == MPS_VALUE_PARAMETER)
+    return parameter_operand(builder, value.index, dtype == MPS_DTYPE_COUNT ? wide : dtype, compute);
   if (value.kind == MPS_VALUE_TENSOR) {
     source = tensor_operand(builder, builder->tensors[value.index], compute);
   } else {
@@ -223,6 +253,8 @@ static mps_compute result_compute(const mps_formula_info *info, mps_compute comp
   }
 }
 
+static bool is_constant(mps_program_value value) { return value.kind == MPS_VALUE_NUMBER || value.kind == MPS_VALUE_PARAMETER; }
+
 mps_program_value mps_program_apply_in(mps_program_builder *builder, mps_formula formula, mps_dtype common, const mps_program_value *sources,
                                        const mps_scalar *parameters) {
   const mps_formula_info *info = &mps_formula_infos[formula];
@@ -236,7 +268,7 @@ mps_program_value mps_program_apply_in(mps_program_builder *builder, mps_formula
   uint8_t registers[MPS_PROGRAM_MAX_SOURCES] = {0}, category = MPS_CATEGORY_NUMBER;
   for (uint32_t i = 0; i < info->source_count; i++) {
     const bool same = info->sources[i] == MPS_FORMULA_SAME;
-    const bool exact = !same || (info->exact_constants && sources[i].kind == MPS_VALUE_NUMBER && !mps_dtype_is_integral(common));
+    const bool exact = !same || (info->exact_constants && is_constant(sources[i]) && !mps_dtype_is_integral(common));
     registers[i] = source_of(builder, sources[i], same ? compute : (mps_compute)info->sources[i], exact ? MPS_DTYPE_COUNT : common);
     if (sources[i].category > category)
       category = sources[i].category;
@@ -255,8 +287,7 @@ mps_program_value mps_program_apply_in(mps_program_builder *builder, mps_formula
   return (mps_program_value){MPS_VALUE_REGISTER, index, (uint8_t)result, category};
 }
 
-mps_program_value mps_program_apply(mps_program_builder *builder, mps_formula formula, const mps_program_value *sources,
-                                    const mps_scalar *parameters) {
+mps_dtype mps_program_common(mps_formula formula, const mps_program_value *sources) {
   const mps_formula_info *info = &mps_formula_infos[formula];
   mps_program_value typed[MPS_PROGRAM_MAX_SOURCES];
   uint32_t count = 0;
@@ -266,7 +297,26 @@ mps_program_value mps_program_apply(mps_program_builder *builder, mps_formula fo
   mps_dtype common = info->rule == MPS_RULE_BOOL ? MPS_DTYPE_BOOL : mps_program_promote(typed, count);
   if (info->rule == MPS_RULE_FLOAT && !mps_dtype_is_floating(common) && !mps_dtype_is_complex(common))
     common = MPS_DTYPE_F32;
-  return mps_program_apply_in(builder, formula, common, sources, parameters);
+  return common;
+}
+
+mps_program_value mps_program_apply(mps_program_builder *builder, mps_formula formula, const mps_program_value *sources,
+                                    const mps_scalar *parameters) {
+  return mps_program_apply_in(builder, formula, mps_program_common(formula, sources), sources, parameters);
+}
+
+void mps_program_keep(mps_program_builder *builder, mps_program_value value) {
+  if (builder->failure != MPS_STATUS_OK)
+    return;
+  if (builder->kept_count == MPS_PROGRAM_MAX_KEPT) {
+    fail(builder, "too many results in one program");
+    return;
+  }
+  const mps_compute compute = mps_dtype_compute((mps_dtype)value.dtype);
+  uint8_t source = source_of(builder, value, compute, MPS_DTYPE_COUNT);
+  if (is_constant(value))
+    source = copy_register(builder, source, compute, mps_compute_dtype(compute));
+  builder->kept[builder->kept_count++] = source;
 }
 
 /* What a value of `from` is read as on its way to `to`: floats reach small unsigned integers through int64, as in PyTorch. */
@@ -298,7 +348,7 @@ void mps_program_write(mps_program_builder *builder, mps_program_value value, co
   }
   mps_compute compute = value.kind == MPS_VALUE_REGISTER ? (mps_compute)builder->register_computes[value.index]
                                                          : conversion_compute((mps_dtype)value.dtype, tensor->dtype);
-  uint8_t source = source_of(builder, value, compute, value.kind == MPS_VALUE_NUMBER ? tensor->dtype : MPS_DTYPE_COUNT);
+  uint8_t source = source_of(builder, value, compute, is_constant(value) ? tensor->dtype : MPS_DTYPE_COUNT);
   const mps_compute stored = conversion_compute((mps_dtype)value.dtype, tensor->dtype);
   if (stored != mps_dtype_compute(tensor->dtype) && stored != compute) {
     source = cast_register(builder, source, compute, stored);

@@ -28,7 +28,10 @@ typedef struct mps_program_value {
   uint8_t category; /* mps_dtype_category */
 } mps_program_value;
 
-typedef enum mps_program_value_kind { MPS_VALUE_TENSOR, MPS_VALUE_NUMBER, MPS_VALUE_REGISTER } mps_program_value_kind;
+typedef enum mps_program_value_kind { MPS_VALUE_TENSOR, MPS_VALUE_NUMBER, MPS_VALUE_REGISTER, MPS_VALUE_PARAMETER } mps_program_value_kind;
+
+#define MPS_PROGRAM_NO_PARAMETER 255
+#define MPS_PROGRAM_MAX_KEPT 4
 
 typedef struct mps_program_builder {
   const char *label;
@@ -44,6 +47,10 @@ typedef struct mps_program_builder {
   uint8_t register_computes[MPS_PROGRAM_MAX_INSTRUCTIONS];     /* register n is the result of instruction register_makers[n] */
   uint8_t register_makers[MPS_PROGRAM_MAX_INSTRUCTIONS];
   uint8_t instruction_computes[MPS_PROGRAM_MAX_INSTRUCTIONS]; /* T of the formula: names the block kernel */
+  uint8_t operand_parameters[MPS_PROGRAM_MAX_OPERANDS];       /* constants whose value is given later: the parameter's number */
+  uint8_t operand_parameter_dtypes[MPS_PROGRAM_MAX_OPERANDS]; /* that it is rounded to */
+  uint32_t kept_count;
+  uint8_t kept[MPS_PROGRAM_MAX_KEPT]; /* registers and read operands that are wanted after each block */
   struct {
     uint8_t source, operand, compute;
   } writes[MPS_PROGRAM_MAX_OPERANDS];
@@ -57,6 +64,8 @@ void mps_program_begin(mps_program_builder *builder, const char *label, uint32_t
 mps_program_value mps_program_read(mps_program_builder *builder, const mps_tensor *tensor);
 /* A Python number: takes part in promotion by its category only. */
 mps_program_value mps_program_number(mps_program_builder *builder, mps_scalar number);
+/* A number that is not known yet: operands of it are left to the caller (operand_parameters). `kind` decides its part in promotion. */
+mps_program_value mps_program_parameter(mps_program_builder *builder, uint32_t parameter, mps_scalar_kind kind);
 /* formula(sources..., parameters...); counts are the formula's. Computes by the formula's own rule. */
 mps_program_value mps_program_apply(mps_program_builder *builder, mps_formula formula, const mps_program_value *sources,
                                     const mps_scalar *parameters);
@@ -68,18 +77,29 @@ mps_program_value mps_program_cast(mps_program_builder *builder, mps_program_val
 /* Stores a value, converted to the tensor's dtype. The tensor has the iteration space's shape. */
 void mps_program_write(mps_program_builder *builder, mps_program_value value, const mps_tensor *tensor);
 
+/* Keeps a value, in the computing type of its dtype, readable at the end of each block: what a reduction folds. */
+void mps_program_keep(mps_program_builder *builder, mps_program_value value);
+
+/* The dtype that a formula computes in for these sources. Pure. */
+mps_dtype mps_program_common(mps_formula formula, const mps_program_value *sources);
 /* The promoted dtype of some values (torch.result_type). */
 mps_dtype mps_program_promote(const mps_program_value *values, uint32_t count);
 
 /* Lays the program out: destinations, registers, order and merging of dimensions. Functions and addresses are not filled in. Pure.
  * The result points into the builder, which must not be added to afterwards. */
 mps_status mps_program_plan(mps_program_builder *builder, mps_program *out_program);
+/* The first half of it: destinations and registers; the layout is left to the caller. */
+MPS_WARN_UNUSED mps_status mps_program_finish(mps_program_builder *builder, uint32_t *out_register_count);
+/* Looks up the block kernels of all instructions. */
+MPS_WARN_UNUSED mps_status mps_program_find_functions(mps_program_builder *builder, mps_device *device);
 /* Plans and encodes. An empty iteration space encodes nothing. */
 MPS_WARN_UNUSED mps_status mps_program_encode(mps_program_builder *builder, mps_stream *stream);
 
 /* ---- program_layout.c ---- */
 /* Drops dimensions of size 1, orders the others by the strides of operand `leader` and merges what lies together in all operands. */
 void mps_program_layout(uint32_t *rank, int64_t *sizes, mps_operand *operands, uint32_t operand_count, uint32_t leader);
+/* Drops dimensions of size 1 and merges what lies together in all operands; elements keep their order. */
+void mps_program_merge(uint32_t *rank, int64_t *sizes, mps_operand *operands, uint32_t operand_count);
 /* How two tensors of one buffer meet. SAME: each element is at the same place in both. */
 typedef enum mps_overlap { MPS_OVERLAP_NONE, MPS_OVERLAP_SAME, MPS_OVERLAP_PARTIAL } mps_overlap;
 mps_overlap mps_tensor_overlap(const mps_tensor *written, const mps_tensor *read);

@@ -48,8 +48,13 @@ static bool can_merge(uint32_t outer, uint32_t inner, const int64_t *sizes, cons
 }
 
 void mps_program_layout(uint32_t *rank, int64_t *sizes, mps_operand *operands, uint32_t operand_count, uint32_t leader) {
-  uint32_t count = drop_ones(*rank, sizes, operands, operand_count);
-  order_by_stride(count, sizes, operands, operand_count, leader);
+  *rank = drop_ones(*rank, sizes, operands, operand_count);
+  order_by_stride(*rank, sizes, operands, operand_count, leader);
+  mps_program_merge(rank, sizes, operands, operand_count);
+}
+
+void mps_program_merge(uint32_t *rank, int64_t *sizes, mps_operand *operands, uint32_t operand_count) {
+  const uint32_t count = drop_ones(*rank, sizes, operands, operand_count);
   uint32_t last = 0;
   for (uint32_t d = 1; d < count; d++) {
     const bool merge = can_merge(last, d, sizes, operands, operand_count);

@@ -17,6 +17,8 @@ static uint32_t count_uses(const mps_program_builder *builder, uint8_t source) {
       uses += builder->instructions[i].sources[s] == source;
   for (uint32_t w = 0; w < builder->write_count; w++)
     uses += builder->writes[w].source == source;
+  for (uint32_t k = 0; k < builder->kept_count; k++)
+    uses += builder->kept[k] == source;
   return uses;
 }
 
@@ -26,7 +28,7 @@ static mps_status set_destinations(mps_program_builder *builder) {
   for (uint32_t w = 0; w < builder->write_count; w++) {
     const uint8_t source = builder->writes[w].source, operand = builder->writes[w].operand;
     const uint32_t maker = builder->register_makers[source - MPS_PROGRAM_REGISTER];
-    if ((made == 1 && builder->write_count == 1) || count_uses(builder, source) == 1) {
+    if ((made == 1 && builder->write_count == 1 && builder->kept_count == 0) || count_uses(builder, source) == 1) {
       builder->instructions[maker].destination = operand;
       continue;
     }
@@ -53,6 +55,10 @@ static mps_status assign_registers(mps_program_builder *builder, uint32_t *out_c
     for (uint32_t s = 0; s < builder->instructions[i].source_count; s++)
       if (builder->instructions[i].sources[s] >= MPS_PROGRAM_REGISTER)
         last_use[builder->instructions[i].sources[s] - MPS_PROGRAM_REGISTER] = (uint8_t)i;
+  uint8_t kept[MPS_PROGRAM_MAX_INSTRUCTIONS] = {0};
+  for (uint32_t k = 0; k < builder->kept_count; k++)
+    if (builder->kept[k] >= MPS_PROGRAM_REGISTER)
+      kept[builder->kept[k] - MPS_PROGRAM_REGISTER] = 1;
   uint32_t taken = 0, count = 0;
   for (uint32_t i = 0; i < builder->instruction_count; i++) {
     mps_instruction *instruction = &builder->instructions[i];
@@ -62,7 +68,7 @@ static mps_status assign_registers(mps_program_builder *builder, uint32_t *out_c
         continue;
       const uint32_t name = instruction->sources[s] - MPS_PROGRAM_REGISTER;
       instruction->sources[s] = (uint8_t)(MPS_PROGRAM_REGISTER + place[name]);
-      if (last_use[name] == i)
+      if (last_use[name] == i && !kept[name])
         freed |= 1u << place[name];
     }
     if (instruction->destination >= MPS_PROGRAM_REGISTER) {
@@ -79,21 +85,35 @@ static mps_status assign_registers(mps_program_builder *builder, uint32_t *out_c
     }
     taken &= ~freed;
   }
+  for (uint32_t k = 0; k < builder->kept_count; k++)
+    if (builder->kept[k] >= MPS_PROGRAM_REGISTER)
+      builder->kept[k] = (uint8_t)(MPS_PROGRAM_REGISTER + place[builder->kept[k] - MPS_PROGRAM_REGISTER]);
   *out_count = count;
   return MPS_STATUS_OK;
 }
 
-mps_status mps_program_plan(mps_program_builder *builder, mps_program *out_program) {
+mps_status mps_program_finish(mps_program_builder *builder, uint32_t *out_register_count) {
+  *out_register_count = 0;
   if (builder->failure != MPS_STATUS_OK)
     return builder->failure;
-  if (builder->write_count == 0)
+  if (builder->write_count + builder->kept_count == 0)
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s: the program writes nothing", builder->label);
-  mps_status status = set_destinations(builder);
-  uint32_t registers = 0;
-  if (status == MPS_STATUS_OK && (builder->instruction_count > 1 || builder->instructions[0].destination >= MPS_PROGRAM_REGISTER))
-    status = assign_registers(builder, &registers);
+  const mps_status status = set_destinations(builder);
   if (status != MPS_STATUS_OK)
     return status;
+  const uint32_t count = builder->instruction_count;
+  if (count > 1 || (count == 1 && builder->instructions[0].destination >= MPS_PROGRAM_REGISTER))
+    return assign_registers(builder, out_register_count);
+  return MPS_STATUS_OK;
+}
+
+mps_status mps_program_plan(mps_program_builder *builder, mps_program *out_program) {
+  uint32_t registers;
+  const mps_status status = mps_program_finish(builder, &registers);
+  if (status != MPS_STATUS_OK)
+    return status;
+  if (builder->write_count == 0)
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s: the program writes nothing", builder->label);
   mps_program_layout(&builder->rank, builder->sizes, builder->operands, builder->operand_count, builder->writes[0].operand);
   out_program->operand_count = builder->operand_count;
   out_program->instruction_count = builder->instruction_count;
@@ -106,15 +126,17 @@ mps_status mps_program_plan(mps_program_builder *builder, mps_program *out_progr
   return MPS_STATUS_OK;
 }
 
-/* Looks up the kernels and takes the addresses. */
-static mps_status bind(mps_program_builder *builder, mps_stream *stream) {
-  mps_device *device = mps_stream_device(stream);
+mps_status mps_program_find_functions(mps_program_builder *builder, mps_device *device) {
   for (uint32_t i = 0; i < builder->instruction_count; i++) {
     const mps_status status = mps_formula_function(device, builder->instructions[i].formula,
                                                    (mps_compute)builder->instruction_computes[i], &builder->instructions[i].function);
     if (status != MPS_STATUS_OK)
       return status;
   }
+  return MPS_STATUS_OK;
+}
+
+static void take_addresses(mps_program_builder *builder, mps_stream *stream) {
   for (uint32_t o = 0; o < builder->operand_count; o++) {
     const mps_tensor *tensor = builder->operand_tensors[o];
     if (tensor == NULL)
@@ -123,16 +145,16 @@ static mps_status bind(mps_program_builder *builder, mps_stream *stream) {
     builder->operands[o].address = mps_buffer_address(tensor->buffer) + tensor->offset;
     builder->operands[o].allocation = tensor->buffer->identifier;
   }
-  return MPS_STATUS_OK;
 }
 
 static mps_status encode_step(mps_program_builder *builder, mps_stream *stream) {
   mps_program program;
   mps_status status = mps_program_plan(builder, &program);
   if (status == MPS_STATUS_OK)
-    status = bind(builder, stream);
+    status = mps_program_find_functions(builder, mps_stream_device(stream));
   if (status != MPS_STATUS_OK)
     return status;
+  take_addresses(builder, stream);
   const size_t operand_bytes = program.operand_count * sizeof(mps_operand), instruction_bytes = program.instruction_count * sizeof(mps_instruction);
   const size_t bytes = (sizeof(mps_step_pointwise) + operand_bytes + instruction_bytes + 15) & ~(size_t)15;
   const double cost = 100.0 + (double)program.element_count * (double)(builder->cost + 0.1f * (float)program.operand_count);

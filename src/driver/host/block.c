@@ -9,16 +9,9 @@
 /* What a kernel may ask for of an operand's length: block kernels are given what they need, always. */
 #define ENDLESS (1ull << 60)
 #define PREFETCH_OPERATIONS 3 /* from this many on, there is time to ask for the next block's memory */
-#define BUFFERS 6 /* out, four operands, parameters */
+#define BUFFERS MPS_HOST_BUFFERS
 
-typedef struct frame {
-  const mps_host_plan *plan;
-  unsigned char *scratch;
-  mps_host_dispatch call;
-  void *buffers[BUFFERS];
-  void *slots[MPS_HOST_SLOT_COUNT];
-  uint64_t destinations[MPS_PROGRAM_MAX_OPERANDS]; /* of written operands: dense memory of this block; 0 = scattered */
-} frame;
+typedef mps_host_frame frame;
 
 /* A block: elements [start, start + count) of the iteration, or a tile of it. */
 typedef struct range {
@@ -242,22 +235,36 @@ static void set_tile(const mps_host_plan *plan, uint64_t number, range *r) {
   r->count = r->rows * r->columns;
 }
 
-void mps_host_plan_run(const mps_host_plan *plan, uint64_t begin, uint64_t end, void *scratch) {
-  frame f;
-  f.plan = plan;
-  f.scratch = scratch;
-  f.call = (mps_host_dispatch){.buffers = f.buffers, .lengths = endless, .grid = {0, 1, 1}, .group = {1, 1, 1}, .end = {0, 1, 1}};
+size_t mps_host_frame_scratch(const mps_host_plan *plan) { return ((size_t)plan->register_bytes * plan->block + 63) & ~(size_t)63; }
+
+void mps_host_frame_begin(mps_host_frame *f, const mps_host_plan *plan, uint64_t most, void *scratch) {
+  f->plan = plan;
+  f->scratch = scratch;
+  f->call = (mps_host_dispatch){.buffers = f->buffers, .lengths = endless, .grid = {0, 1, 1}, .group = {1, 1, 1}, .end = {0, 1, 1}};
   for (uint32_t i = 0; i < plan->read_count; i++) {
-    if (plan->reads[i].layout == MPS_HOST_PERIODIC) fill_periodic(&f, &plan->reads[i], plan->tiled ? plan->block : end - begin);
+    if (plan->reads[i].layout == MPS_HOST_PERIODIC) fill_periodic(f, &plan->reads[i], plan->tiled ? plan->block : most);
   }
   for (uint32_t i = 0; i < plan->register_count; i++) {
-    f.slots[MPS_HOST_REGISTER_SLOT + i] = scratch_at(&f, plan->register_places[i]);
+    f->slots[MPS_HOST_REGISTER_SLOT + i] = scratch_at(f, plan->register_places[i]);
   }
+}
+
+void mps_host_frame_call(mps_host_frame *f, mps_host_entry entry, uint64_t count) { call(f, entry, count); }
+
+void mps_host_frame_block(mps_host_frame *f, uint64_t start, uint64_t count) {
+  range r;
+  r.start = start;
+  r.count = count;
+  run_block(f, &r);
+}
+
+void mps_host_frame_run(mps_host_frame *f, uint64_t begin, uint64_t end) {
+  const mps_host_plan *plan = f->plan;
   range r;
   if (plan->tiled) {
     for (uint64_t tile = begin; tile < end; tile++) {
       set_tile(plan, tile, &r);
-      run_block(&f, &r);
+      run_block(f, &r);
     }
     return;
   }
@@ -267,6 +274,12 @@ void mps_host_plan_run(const mps_host_plan *plan, uint64_t begin, uint64_t end, 
       uint64_t left = plan->row - r.start % plan->row;
       if (r.count > left) r.count = left;
     }
-    run_block(&f, &r);
+    run_block(f, &r);
   }
+}
+
+void mps_host_plan_run(const mps_host_plan *plan, uint64_t begin, uint64_t end, void *scratch) {
+  frame f;
+  mps_host_frame_begin(&f, plan, end - begin, scratch);
+  mps_host_frame_run(&f, begin, end);
 }

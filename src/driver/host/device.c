@@ -57,16 +57,32 @@ static mps_status create_queue(mps_driver_device *device, mps_driver_queue **out
 static void destroy_queue(mps_driver_queue *queue) {
   if (!queue) return;
   mps_host_region_close(queue->region);
+  free(queue->stages);
+  free(queue->partials);
   free(queue);
 }
 
-static mps_status run_pointwise(mps_driver_queue *queue, const mps_step_pointwise *step) {
+static mps_status find_library(mps_driver_queue *queue, mps_driver_library **out_library) {
   mps_driver_library *library = atomic_load_explicit(&queue->device->builtin, memory_order_acquire);
   if (!library) {
     mps_status status = mps_host_builtin_library(&queue->device->base, &library);
     if (status != MPS_STATUS_OK) return status;
   }
+  *out_library = library;
+  return MPS_STATUS_OK;
+}
+
+static mps_status run_pointwise(mps_driver_queue *queue, const mps_step_pointwise *step) {
+  mps_driver_library *library;
+  mps_status status = find_library(queue, &library);
+  if (status != MPS_STATUS_OK) return status;
   return mps_host_pointwise_run(&queue->plan, &step->program, &library->conversions, queue->region, step->step.cost);
+}
+
+static mps_status run_reduce(mps_driver_queue *queue, const mps_step_reduce *step) {
+  mps_driver_library *library;
+  mps_status status = find_library(queue, &library);
+  return status == MPS_STATUS_OK ? mps_host_run_reduce(queue, step, &library->conversions) : status;
 }
 
 static mps_status run_dense(mps_driver_queue *queue, const mps_step_dense *step) {
@@ -90,6 +106,7 @@ static mps_status execute(mps_driver_queue *queue, const mps_step *step) {
     case MPS_STEP_DENSE: return run_dense(queue, (const mps_step_dense *)step);
     case MPS_STEP_COPY: mps_host_run_copy(queue, (const mps_step_copy *)step); return MPS_STATUS_OK;
     case MPS_STEP_FILL: mps_host_run_fill(queue, (const mps_step_fill *)step); return MPS_STATUS_OK;
+    case MPS_STEP_REDUCE: return run_reduce(queue, (const mps_step_reduce *)step);
     case MPS_STEP_CALLBACK: return run_callback(queue, (const mps_step_callback *)step);
     default:
       return mps_error_set(MPS_STATUS_INTERNAL_ERROR, "the host driver was given a step of kind %u (%s)", (unsigned)step->kind,

@@ -43,6 +43,10 @@ struct mps_driver_queue {
   mps_host_device *device;
   mps_host_region *region;
   mps_host_plan plan; /* of the pointwise step that runs */
+  mps_host_plan *stages; /* of the reduce step that runs */
+  uint32_t stage_capacity;
+  void *partials; /* of reductions in chunks */
+  size_t partial_capacity;
 };
 
 /* memory.c */
@@ -69,6 +73,9 @@ const mps_driver_function *mps_host_find_function(const mps_driver_library *libr
 mps_status mps_host_run_dispatch(mps_driver_queue *queue, const mps_step_dispatch *step);
 /* Chunks for work of `cost` nanoseconds that can be cut into at most `most` pieces; 1 = not worth a region. */
 uint32_t mps_host_chunk_count(const mps_host_workers *workers, double cost, uint64_t most);
+
+/* reduce.c */
+mps_status mps_host_run_reduce(mps_driver_queue *queue, const mps_step_reduce *step, const mps_host_conversions *conversions);
 
 /* copy.c */
 void mps_host_run_copy(mps_driver_queue *queue, const mps_step_copy *step);

@@ -126,11 +126,11 @@ static void choose_tiles(mps_host_plan *plan, const mps_program *program) {
   plan->tile_columns = inner < (int64_t)columns ? (uint32_t)inner : columns;
 }
 
-static void choose_dimensions(mps_host_plan *plan, const mps_program *program) {
+static void choose_dimensions(mps_host_plan *plan, const mps_program *program, bool ordered) {
   plan->rank = program->rank;
   plan->tiled = false;
   for (uint32_t d = 0; d < program->rank; d++) plan->order[d] = (uint8_t)d;
-  if (program->rank >= 2) {
+  if (program->rank >= 2 && !ordered) {
     const mps_instruction *first = &program->instructions[0];
     for (uint32_t i = 0; i < program->instruction_count; i++) {
       if (program->instructions[i].destination >= MPS_PROGRAM_REGISTER) continue;
@@ -140,7 +140,7 @@ static void choose_dimensions(mps_host_plan *plan, const mps_program *program) {
     }
   }
   for (uint32_t d = 0; d < program->rank; d++) plan->sizes[d] = program->sizes[plan->order[d]];
-  if (program->rank >= 2) choose_tiles(plan, program);
+  if (program->rank >= 2 && !ordered) choose_tiles(plan, program);
 }
 
 /* ---- operands ---- */
@@ -353,7 +353,7 @@ static void find_copy(state *s) {
   mps_host_plan *plan = s->plan;
   const mps_instruction *instruction = &s->program->instructions[0];
   plan->copies = false;
-  if (plan->operation_count != 1 || plan->operations[0].entry || plan->read_count != 1 || plan->write_count != 1) return;
+  if (plan->operation_count != 1 || plan->kept_count || plan->operations[0].entry || plan->read_count != 1 || plan->write_count != 1) return;
   mps_host_access *read = &plan->reads[0], *write = &plan->writes[0];
   unsigned dtype = write->operand->dtype;
   if (read->operand->constant || read->operand->dtype != dtype || read->operand->flags != write->operand->flags) return;
@@ -421,7 +421,7 @@ static void choose_rows(mps_host_plan *plan) {
 
 static void choose_block(mps_host_plan *plan) {
   uint32_t block = BLOCK;
-  if (plan->register_bytes == 0) block = plan->operation_count == 1 ? LARGE_BLOCK : BLOCK;
+  if (plan->register_bytes == 0 && plan->kept_count == 0) block = plan->operation_count == 1 ? LARGE_BLOCK : BLOCK;
   plan->item_count = plan->program->element_count;
   if (plan->tiled) {
     while (plan->register_bytes * plan->tile_rows * plan->tile_columns > REGISTER_BYTES) {
@@ -450,7 +450,25 @@ static mps_status check(const mps_program *program) {
                        (unsigned)program->rank);
 }
 
-mps_status mps_host_plan_make(mps_host_plan *plan, const mps_program *program, const mps_host_conversions *conversions) {
+/* What is wanted after each block counts as read by an operation behind the last one. */
+static mps_status keep(state *s, const uint8_t *kept, uint32_t kept_count) {
+  s->plan->kept_count = kept_count;
+  for (uint32_t i = 0; i < kept_count; i++) {
+    unsigned source = kept[i];
+    if (source >= MPS_PROGRAM_REGISTER) {
+      s->plan->kept_slots[i] = s->register_slot[source - MPS_PROGRAM_REGISTER];
+      continue;
+    }
+    mps_status status = s->read_index[source] == NONE ? add_read(s, source) : MPS_STATUS_OK;
+    if (status != MPS_STATUS_OK) return status;
+    s->last_read[source] = (uint8_t)s->program->instruction_count;
+    s->plan->kept_slots[i] = (uint8_t)source;
+  }
+  return MPS_STATUS_OK;
+}
+
+static mps_status make(mps_host_plan *plan, const mps_program *program, const mps_host_conversions *conversions, bool ordered,
+                       const uint8_t *kept, uint32_t kept_count) {
   mps_status status = check(program);
   if (status != MPS_STATUS_OK) return status;
   state s;
@@ -466,17 +484,28 @@ mps_status mps_host_plan_make(mps_host_plan *plan, const mps_program *program, c
   for (uint32_t i = 0; i < program->register_count; i++) s.register_slot[i] = NONE;
   plan->read_count = plan->write_count = plan->register_count = 0;
   plan->operation_count = program->instruction_count;
-  choose_dimensions(plan, program);
+  choose_dimensions(plan, program, ordered);
   for (uint32_t i = 0; i < program->instruction_count; i++) {
     status = add_operation(&s, i);
     if (status != MPS_STATUS_OK) return status;
   }
+  status = keep(&s, kept, kept_count);
+  if (status != MPS_STATUS_OK) return status;
   drop_roundings(&s);
   put_off_writes(&s);
   find_copy(&s);
   place_registers(&s);
   choose_block(plan);
   return MPS_STATUS_OK;
+}
+
+mps_status mps_host_plan_make(mps_host_plan *plan, const mps_program *program, const mps_host_conversions *conversions) {
+  return make(plan, program, conversions, false, NULL, 0);
+}
+
+mps_status mps_host_plan_make_ordered(mps_host_plan *plan, const mps_program *program, const mps_host_conversions *conversions,
+                                      const uint8_t *kept, uint32_t kept_count) {
+  return make(plan, program, conversions, true, kept, kept_count);
 }
 
 /* ---- all threads ---- */

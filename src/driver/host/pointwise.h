@@ -85,15 +85,43 @@ typedef struct mps_host_plan {
   mps_host_operation operations[MPS_PROGRAM_MAX_INSTRUCTIONS];
   mps_host_access reads[MPS_PROGRAM_MAX_OPERANDS];
   mps_host_access writes[MPS_PROGRAM_MAX_OPERANDS];
+  uint32_t kept_count;
+  uint8_t kept_slots[MPS_REDUCE_MAX_RESULTS]; /* that hold, after each block, what is wanted besides what is written */
 } mps_host_plan;
 
 /* Fills `plan` (whatever it held before). INTERNAL_ERROR with the missing kernel's name or the broken rule. */
 MPS_WARN_UNUSED mps_status mps_host_plan_make(mps_host_plan *plan, const mps_program *program, const mps_host_conversions *conversions);
+/* The same for a program whose elements keep their order. `kept`: registers and read operands that are wanted after each block. */
+MPS_WARN_UNUSED mps_status mps_host_plan_make_ordered(mps_host_plan *plan, const mps_program *program, const mps_host_conversions *conversions,
+                                                      const uint8_t *kept, uint32_t kept_count);
 /* Runs elements (tiled: tiles) begin .. end - 1 in the calling thread. `scratch`: MPS_HOST_SCRATCH_BYTES. */
 void mps_host_plan_run(const mps_host_plan *plan, uint64_t begin, uint64_t end, void *scratch);
 /* Plans and runs, on all threads when it is worth it. `cost`: nanoseconds on one core, 0 = unknown. */
 MPS_WARN_UNUSED mps_status mps_host_pointwise_run(mps_host_plan *plan, const mps_program *program,
                                                   const mps_host_conversions *conversions, mps_host_region *region, double cost);
+
+/* ---- block.c: a thread's way through a plan ---- */
+#define MPS_HOST_BUFFERS 6 /* out, four operands, parameters */
+
+typedef struct mps_host_frame {
+  const mps_host_plan *plan;
+  unsigned char *scratch;
+  mps_host_dispatch call;
+  void *buffers[MPS_HOST_BUFFERS];
+  void *slots[MPS_HOST_SLOT_COUNT]; /* where each operand's and register's block lies */
+  uint64_t destinations[MPS_PROGRAM_MAX_OPERANDS]; /* of written operands: dense memory of this block; 0 = scattered */
+} mps_host_frame;
+
+/* Bytes of scratch that a frame of the plan needs. */
+size_t mps_host_frame_scratch(const mps_host_plan *plan);
+/* `most`: elements that will run at most. */
+void mps_host_frame_begin(mps_host_frame *frame, const mps_host_plan *plan, uint64_t most, void *scratch);
+/* One block of an untiled plan: elements [start, start + count), count <= plan->step. */
+void mps_host_frame_block(mps_host_frame *frame, uint64_t start, uint64_t count);
+/* All blocks (tiles) of begin .. end - 1. */
+void mps_host_frame_run(mps_host_frame *frame, uint64_t begin, uint64_t end);
+/* A block kernel on `count` elements of frame->buffers. */
+void mps_host_frame_call(mps_host_frame *frame, mps_host_entry entry, uint64_t count);
 
 /* ---- gather.c: moving elements of 1, 2, 4 or 8 bytes between memory of any strides and a block ---- */
 /* Elements [start, start + count) of the coalesced space of `access`. */
