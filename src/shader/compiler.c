@@ -136,7 +136,8 @@ static mps_status preprocess(const mps_compiler *compiler, const char *source, c
 static void add_code_generation(command *c, const mps_compile_options *options) {
   add(c, options->optimization ? options->optimization : "-O3");
   static const char *const flags[] = {"-ffp-contract=off", "-fno-math-errno", "-fPIC", "-fvisibility=hidden", "-fno-ident",
-                                      "-fno-asynchronous-unwind-tables", "-mllvm", "-inline-threshold=1000", NULL};
+                                      "-fno-asynchronous-unwind-tables", "-mllvm", "-inline-threshold=2000",
+                                      "-mllvm", "-inlinehint-threshold=2000", "-mllvm", "-locally-hot-callsite-threshold=2000", NULL};
   add_all(c, flags);
   if (is_target(options, "x86_64")) {
     add(c, "-Xclang");
