@@ -42,12 +42,7 @@ static void add_compiler(command *c, const mps_compiler *compiler) {
 }
 
 static const char *target_of(const mps_compile_options *options) {
-  if (options->target) return options->target;
-#if defined(__aarch64__)
-  return "aarch64-linux-gnu";
-#else
-  return "x86_64-linux-gnu";
-#endif
+  return options->target ? options->target : mps_os_target();
 }
 
 static bool is_target(const mps_compile_options *options, const char *prefix) {

@@ -48,7 +48,11 @@ static void read_name(void) {
   if (!cpu_name[0]) snprintf(cpu_name, sizeof cpu_name, "x86-64 processor");
 }
 
+const char *mps_os_target(void) { return "x86_64-linux-gnu"; }
+
 #else
+
+const char *mps_os_target(void) { return "aarch64-linux-gnu"; }
 
 const char *mps_os_cpu_level(void) {
 #if defined(__aarch64__)

@@ -33,6 +33,8 @@ uint64_t mps_os_resident_memory(void);
 /* ---- processor ---- */
 /* The best kernel level this processor and system support: "x86-64", "x86-64-v3", "x86-64-v4"; elsewhere the architecture's name. */
 const char *mps_os_cpu_level(void);
+/* What a compiler calls this machine: "x86_64-linux-gnu", "aarch64-linux-gnu". */
+const char *mps_os_target(void);
 /* What the system calls the processor, e.g. "AMD EPYC 9B14"; never empty. */
 const char *mps_os_cpu_name(void);
 /* Tells the processor that this is a spin loop. */
