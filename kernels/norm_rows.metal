@@ -8,6 +8,7 @@
 // Mean and 1 / sqrt(variance + epsilon) of a row; rms norm: of the squares, with mean 0.
 struct row_statistics {
   float mean;
+  float low; // mean + low is the mean
   float scale;
 };
 template <typename T>
@@ -32,7 +33,8 @@ inline row_statistics statistics_of_row(device const T *x, constant mps_norm_row
     const moments block = make_moments(float(n), mean, sum, fold_sums(distances));
     total = begin ? merge_moments(total, block) : block;
   }
-  s.mean = a.centred ? total.mean + total.low : 0.0f;
+  s.mean = a.centred ? total.mean : 0.0f;
+  s.low = a.centred ? total.low : 0.0f;
   s.scale = 1.0f / sqrt((a.centred ? total.m2 : squares) / float(a.count) + a.epsilon);
   return s;
 }
@@ -45,20 +47,20 @@ kernel void norm_rows_forward(device const T *input [[buffer(0)]], device T *out
   device const T *x = input + row * a.count;
   device T *y = output + row * a.count;
   const row_statistics s = statistics_of_row<T>(x, a);
-  if (a.centred) means[row] = s.mean;
+  if (a.centred) means[row] = s.mean + s.low;
   scales[row] = s.scale;
   if (a.has_weight && a.has_bias) {
     VECTORIZE
-    for (long i = 0; i < a.count; i++) y[i] = T((float(x[i]) - s.mean) * s.scale * weight[i] + bias[i]);
+    for (long i = 0; i < a.count; i++) y[i] = T(((float(x[i]) - s.mean) - s.low) * s.scale * weight[i] + bias[i]);
   } else if (a.has_weight) {
     VECTORIZE
-    for (long i = 0; i < a.count; i++) y[i] = T((float(x[i]) - s.mean) * s.scale * weight[i]);
+    for (long i = 0; i < a.count; i++) y[i] = T(((float(x[i]) - s.mean) - s.low) * s.scale * weight[i]);
   } else if (a.has_bias) {
     VECTORIZE
-    for (long i = 0; i < a.count; i++) y[i] = T((float(x[i]) - s.mean) * s.scale + bias[i]);
+    for (long i = 0; i < a.count; i++) y[i] = T(((float(x[i]) - s.mean) - s.low) * s.scale + bias[i]);
   } else {
     VECTORIZE
-    for (long i = 0; i < a.count; i++) y[i] = T((float(x[i]) - s.mean) * s.scale);
+    for (long i = 0; i < a.count; i++) y[i] = T(((float(x[i]) - s.mean) - s.low) * s.scale);
   }
 }
 

@@ -16,6 +16,7 @@ using namespace metal;
 
 #define REDUCE_LANES 16
 #define REDUCE_BLOCK 8192 /* elements that go into the lanes before they are folded */
+#define REDUCE_SHORT_BLOCK 1024 /* the same where runs are too short to be taken eight rows at once */
 #define REDUCE_ROWS 64    /* rows that a tile adds up before they are merged */
 #define REDUCE_LEVELS 40  /* of the tree: more than any count has bits */
 
@@ -118,15 +119,16 @@ struct run_taker {
 template <typename Op>
 inline typename Op::acc reduce_chunk(device const typename Op::in *x, long begin, long end, constant mps_reduce_arguments &a) {
   const long run = a.reduced_sizes[a.reduced_rank - 1], stride = a.reduced_strides[a.reduced_rank - 1];
-  if (a.reduced_rank == 1 && end - begin <= REDUCE_BLOCK) { // the same, without the tree
+  if (a.reduced_rank == 1 && stride == 1 && end - begin <= REDUCE_BLOCK) { // the same, without the tree
     typename Op::lane lanes[REDUCE_LANES];
     for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] = Op::identity();
     run_taker<Op>::take(lanes, x + begin * stride, stride, end - begin, a);
     return Op::widen(fold_lanes<Op>(lanes));
   }
+  const long block = stride == 1 && run >= 8 * REDUCE_LANES ? REDUCE_BLOCK : REDUCE_SHORT_BLOCK;
   reduce_tree<Op> tree;
   for (long p = begin; p < end;) {
-    const long stop = min(p + REDUCE_BLOCK, end);
+    const long stop = min(p + block, end);
     typename Op::lane lanes[REDUCE_LANES];
     for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] = Op::identity();
     while (p < stop) {

@@ -187,6 +187,15 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_gradients(const Tensor &grad_out, 
   return {grad_input.tensor, grad_weight.tensor, grad_bias.tensor};
 }
 
+// Upstream's composite calls the CPU's kernel whatever the device is.
+std::tuple<Tensor, Tensor, Tensor, Tensor> batch_norm_no_update(const Tensor &input, const Maybe &weight, const Maybe &bias, const Maybe &running_mean,
+                                                                const Maybe &running_var, double momentum, double eps) {
+  auto [out, mean, invstd] = BatchNorm{input, weight, bias, running_mean, running_var, false, momentum, eps}.make();
+  return {out, mean, invstd, empty({0}, input.options().dtype(at::kByte))};
+}
+
+TORCH_LIBRARY_IMPL(aten, MPS, m) { m.impl("_batch_norm_no_update", batch_norm_no_update); }
+
 }  // namespace
 
 std::tuple<Tensor, Tensor, Tensor> batch_norm_mps(const Tensor &input, const Maybe &weight, const Maybe &bias, const Maybe &running_mean,

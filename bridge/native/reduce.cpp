@@ -22,7 +22,7 @@ using at::Tensor;
 
 // The shape of a reduction over `dim`; absent or empty means all.
 at::DimVector reduced_shape(const Tensor &self, at::OptionalIntArrayRef dim, bool keepdim) {
-  const auto mask = at::native::make_dim_mask(dim, self.dim(), true);
+  const auto mask = at::native::make_dim_mask(dim, self.dim());
   return at::native::shape_from_dim_mask(self, mask, keepdim);
 }
 

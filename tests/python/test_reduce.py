@@ -10,7 +10,7 @@ from compare import ALL_DTYPES, COMPLEX, FLOATS, INTEGERS, REDUCED, assert_same,
 
 REAL = FLOATS + INTEGERS
 SHAPES = [(), (7,), (5, 300), (300, 5), (70, 33), (4, 33, 65), (2, 8, 5, 6)]
-LOOSE = {torch.float32: (1e-5, 1e-4), torch.float16: (2e-3, 2e-2), torch.bfloat16: (1.6e-2, 1e-1), torch.complex64: (1e-5, 1e-4)}
+LOOSE = {torch.float32: (1e-5, 5e-4), torch.float16: (2e-3, 2e-2), torch.bfloat16: (1.6e-2, 1e-1), torch.complex64: (1e-5, 1e-4)}
 
 
 def dimensions(x):
@@ -41,7 +41,7 @@ def test_sum_and_mean(dtype, shape):
             options = {} if dim is None else {"dim": dim, "keepdim": keepdim}
             natural = dtype if dtype.is_floating_point or dtype.is_complex else torch.int64
             assert_same(to_mps(x).sum(**options), reference(lambda x: x.sum(**options), x, natural), **loose(dtype))
-            if natural == dtype:
+            if not natural == torch.int64:
                 assert_same(to_mps(x).mean(**options), reference(lambda x: x.mean(**options), x, dtype), **loose(dtype))
 
 
@@ -163,7 +163,7 @@ def test_vector_norm(dtype, order):
 def test_norm_entries():
     x = make((30, 40))
     compare(lambda x: (x.norm(), x.norm(p=1), x.norm(dim=0), x.norm(p=3, dim=1, keepdim=True)), x, rtol=1e-5)
-    compare(lambda x: x.half().norm(p=2, dim=1, dtype=torch.float32), x, rtol=1e-3)
+    compare(lambda x: x.norm(p=2, dim=1, dtype=torch.float32), x.half(), rtol=1e-5)
     compare(lambda x: torch.linalg.vector_norm(x, 2, 0, dtype=torch.float32), make((5, 6), torch.bfloat16), rtol=1e-5)
     compare(torch.linalg.vector_norm, torch.tensor([float("nan"), 1.0]))
     compare(lambda x: torch.linalg.vector_norm(x, math.inf), torch.tensor([1.0, float("nan"), 5.0]))
@@ -197,7 +197,7 @@ def test_results_do_not_depend_on_layout_of_threads():
     x = make((3_000_000,)).to("mps")
     first = x.sum()
     for _ in range(5):
-        assert torch.equal(x.sum(), first)
+        assert x.sum().item() == first.item()
 
 
 @pytest.mark.parametrize("dtype", (torch.float32, torch.int64, torch.bool))
