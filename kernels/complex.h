@@ -12,7 +12,7 @@ namespace formula {
 inline float2 complex_mul(float2 a, float2 b) { return float2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
 
 // sqrt(a^2 + b^2), scaled by the larger magnitude; infinite if either is, NaN otherwise if either is.
-inline float hypotenuse(float a, float b) {
+METAL_FUNC float hypotenuse(float a, float b) {
   float x = metal::fabs(a), y = metal::fabs(b);
   float large = x > y ? x : y, small = x > y ? y : x;
   // Powers of two: exact scaling keeps the result within an ulp.

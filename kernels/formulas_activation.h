@@ -14,35 +14,35 @@ METAL_FUNC float logistic(float a) { return 1.0f / (1.0f + metal::exp(-a)); }
 inline float2 complex_logistic(float2 a) { return complex_div(float2(1.0f, 0.0f), float2(1.0f, 0.0f) + complex_exp(-a)); }
 
 struct relu {
-  template <typename T> T operator()(T a) const { return a <= T(0) ? T(0) : a; }
+  template <typename T> METAL_FUNC T operator()(T a) const { return a <= T(0) ? T(0) : a; }
 };
 
 // a > threshold ? a : value, and the gradient; NaN stays.
 struct threshold {
-  template <typename T> T operator()(T a, T limit, T value) const { return a <= limit ? value : a; }
+  template <typename T> METAL_FUNC T operator()(T a, T limit, T value) const { return a <= limit ? value : a; }
 };
 struct threshold_backward {
-  template <typename T> T operator()(T g, T a, T limit) const { return a <= limit ? T(0) : g; }
+  template <typename T> METAL_FUNC T operator()(T g, T a, T limit) const { return a <= limit ? T(0) : g; }
 };
 
 struct gelu {
-  float operator()(float a) const { return 0.5f * a * (1.0f + special::erf(a * 0.707106781f)); }
+  METAL_FUNC float operator()(float a) const { return 0.5f * a * (1.0f + special::erf(a * 0.707106781f)); }
 };
 struct gelu_backward {
-  float operator()(float g, float a) const {
+  METAL_FUNC float operator()(float g, float a) const {
     float cumulative = 0.5f * (1.0f + special::erf(a * 0.707106781f));
     float density = 0.398942280f * metal::exp(-0.5f * a * a);
     return g * (cumulative + a * density);
   }
 };
 struct gelu_tanh {
-  float operator()(float a) const {
+  METAL_FUNC float operator()(float a) const {
     float inner = 0.797884561f * (a + 0.044715f * a * a * a);
     return 0.5f * a * (1.0f + metal::tanh(inner));
   }
 };
 struct gelu_tanh_backward {
-  float operator()(float g, float a) const {
+  METAL_FUNC float operator()(float g, float a) const {
     float square = a * a;
     float t = metal::tanh(0.797884561f * (a + 0.044715f * square * a));
     float slope = 0.797884561f * (1.0f + 0.134145f * square);
@@ -51,11 +51,11 @@ struct gelu_tanh_backward {
 };
 
 struct silu {
-  float operator()(float a) const { return a / (1.0f + metal::exp(-a)); }
+  METAL_FUNC float operator()(float a) const { return a / (1.0f + metal::exp(-a)); }
   float2 operator()(float2 a) const { return complex_mul(a, complex_logistic(a)); }
 };
 struct silu_backward {
-  float operator()(float g, float a) const {
+  METAL_FUNC float operator()(float g, float a) const {
     float s = logistic(a);
     return g * s * (1.0f + a * (1.0f - s));
   }
@@ -78,43 +78,43 @@ struct mish_backward {
 
 // parameters: alpha * scale, scale, input_scale.
 struct elu {
-  float operator()(float a, constant float *p) const {
+  METAL_FUNC float operator()(float a, constant float *p) const {
     float low = special::expm1(a * p[2]) * p[0];
     return a < 0.0f ? low : a * p[1];
   }
 };
 struct elu_backward {
-  float operator()(float g, float a, constant float *p) const {
+  METAL_FUNC float operator()(float g, float a, constant float *p) const {
     return a <= 0.0f ? g * p[2] * p[0] * metal::exp(a * p[2]) : g * p[1];
   }
 };
 struct elu_backward_result {
-  float operator()(float g, float a, constant float *p) const { return a <= 0.0f ? g * p[2] * (a + p[0]) : g * p[1]; }
+  METAL_FUNC float operator()(float g, float a, constant float *p) const { return a <= 0.0f ? g * p[2] * (a + p[0]) : g * p[1]; }
 };
 
 struct hardshrink {
-  float operator()(float a, constant float *p) const { return a >= -p[0] && a <= p[0] ? 0.0f : a; }
+  METAL_FUNC float operator()(float a, constant float *p) const { return a >= -p[0] && a <= p[0] ? 0.0f : a; }
 };
 struct shrink_backward {
-  float operator()(float g, float a, constant float *p) const { return a > p[0] || a < -p[0] ? g : 0.0f; }
+  METAL_FUNC float operator()(float g, float a, constant float *p) const { return a > p[0] || a < -p[0] ? g : 0.0f; }
 };
 struct softshrink {
-  float operator()(float a, constant float *p) const { return a > p[0] ? a - p[0] : a < -p[0] ? a + p[0] : a * 0.0f; }
+  METAL_FUNC float operator()(float a, constant float *p) const { return a > p[0] ? a - p[0] : a < -p[0] ? a + p[0] : a * 0.0f; }
 };
 
 inline float relu6(float a) { return a <= 0.0f ? 0.0f : a > 6.0f ? 6.0f : a; }
 
 struct hardsigmoid {
-  float operator()(float a) const { return relu6(a + 3.0f) / 6.0f; }
+  METAL_FUNC float operator()(float a) const { return relu6(a + 3.0f) / 6.0f; }
 };
 struct hardsigmoid_backward {
-  float operator()(float g, float a) const { return a > -3.0f && a < 3.0f ? g / 6.0f : 0.0f; }
+  METAL_FUNC float operator()(float g, float a) const { return a > -3.0f && a < 3.0f ? g / 6.0f : 0.0f; }
 };
 struct hardswish {
-  float operator()(float a) const { return a * relu6(a + 3.0f) / 6.0f; }
+  METAL_FUNC float operator()(float a) const { return a * relu6(a + 3.0f) / 6.0f; }
 };
 struct hardswish_backward {
-  float operator()(float g, float a) const {
+  METAL_FUNC float operator()(float g, float a) const {
     float middle = g * (a / 3.0f + 0.5f);
     return a <= -3.0f ? 0.0f : a < 3.0f ? middle : g;
   }
@@ -122,28 +122,28 @@ struct hardswish_backward {
 
 // parameters: low, high.
 struct hardtanh_backward {
-  float operator()(float g, float a, constant float *p) const { return a > p[0] && a < p[1] ? g : 0.0f; }
+  METAL_FUNC float operator()(float g, float a, constant float *p) const { return a > p[0] && a < p[1] ? g : 0.0f; }
 };
 
 struct leaky_relu {
-  float operator()(float a, constant float *p) const { return a > 0.0f ? a : a * p[0]; }
+  METAL_FUNC float operator()(float a, constant float *p) const { return a > 0.0f ? a : a * p[0]; }
 };
 struct leaky_relu_backward {
-  float operator()(float g, float a, constant float *p) const { return a > 0.0f ? g : g * p[0]; }
+  METAL_FUNC float operator()(float g, float a, constant float *p) const { return a > 0.0f ? g : g * p[0]; }
 };
 
 struct log_sigmoid {
-  float operator()(float a) const {
+  METAL_FUNC float operator()(float a) const {
     float low = a < 0.0f || a != a ? a : 0.0f;
     return low - special::log1p(metal::exp(-metal::fabs(a)));
   }
 };
 // What PyTorch keeps for the backward pass on the CPU: exp(-|a|).
 struct log_sigmoid_buffer {
-  float operator()(float a) const { return metal::exp(-metal::fabs(a)); }
+  METAL_FUNC float operator()(float a) const { return metal::exp(-metal::fabs(a)); }
 };
 struct log_sigmoid_backward {
-  float operator()(float g, float a) const {
+  METAL_FUNC float operator()(float g, float a) const {
     float z = metal::exp(-metal::fabs(a));
     float ratio = z / (1.0f + z);
     return a < 0.0f ? g * (1.0f - ratio) : g * ratio;
@@ -152,14 +152,14 @@ struct log_sigmoid_backward {
 
 // parameters: beta, threshold.
 struct softplus {
-  float operator()(float a, constant float *p) const {
+  METAL_FUNC float operator()(float a, constant float *p) const {
     float scaled = a * p[0];
     float bent = special::log1p(metal::exp(scaled)) / p[0];
     return scaled > p[1] ? a : bent;
   }
 };
 struct softplus_backward {
-  float operator()(float g, float a, constant float *p) const {
+  METAL_FUNC float operator()(float g, float a, constant float *p) const {
     float scaled = a * p[0];
     float z = metal::exp(scaled);
     return scaled > p[1] ? g : g * z / (z + 1.0f);
@@ -167,24 +167,24 @@ struct softplus_backward {
 };
 
 struct prelu {
-  float operator()(float a, float weight) const { return a > 0.0f ? a : weight * a; }
+  METAL_FUNC float operator()(float a, float weight) const { return a > 0.0f ? a : weight * a; }
 };
 struct prelu_backward {
-  float operator()(float g, float a, float weight) const { return a > 0.0f ? g : weight * g; }
+  METAL_FUNC float operator()(float g, float a, float weight) const { return a > 0.0f ? g : weight * g; }
 };
 struct prelu_weight_backward {
-  float operator()(float g, float a) const { return a > 0.0f ? 0.0f : a * g; }
+  METAL_FUNC float operator()(float g, float a) const { return a > 0.0f ? 0.0f : a * g; }
 };
 
 struct sigmoid_backward {
-  float operator()(float g, float y) const { return g * (1.0f - y) * y; }
+  METAL_FUNC float operator()(float g, float y) const { return g * (1.0f - y) * y; }
   float2 operator()(float2 g, float2 y) const {
     float2 slope = complex_mul(float2(1.0f - y.x, -y.y), y);
     return complex_mul(g, float2(slope.x, -slope.y));
   }
 };
 struct tanh_backward {
-  float operator()(float g, float y) const { return g * (1.0f - y * y); }
+  METAL_FUNC float operator()(float g, float y) const { return g * (1.0f - y * y); }
   float2 operator()(float2 g, float2 y) const {
     float2 square = complex_mul(y, y);
     return complex_mul(g, float2(1.0f - square.x, square.y));
@@ -193,14 +193,14 @@ struct tanh_backward {
 
 // parameters[0]: eps; negative when absent.
 struct logit {
-  float operator()(float a, constant float *p) const {
+  METAL_FUNC float operator()(float a, constant float *p) const {
     float high = 1.0f - p[0];
     float x = p[0] < 0.0f ? a : a < p[0] ? p[0] : a > high ? high : a;
     return metal::log(x / (1.0f - x));
   }
 };
 struct logit_backward {
-  float operator()(float g, float a, constant float *p) const {
+  METAL_FUNC float operator()(float g, float a, constant float *p) const {
     float slope = g / (a * (1.0f - a));
     bool unbounded = p[0] < 0.0f;
     float low = unbounded ? 0.0f : p[0], high = unbounded ? 1.0f : 1.0f - p[0];
@@ -211,58 +211,58 @@ struct logit_backward {
 
 // Gated linear unit: a and b are the halves.
 struct glu {
-  float operator()(float a, float b) const { return a * logistic(b); }
+  METAL_FUNC float operator()(float a, float b) const { return a * logistic(b); }
 };
 struct glu_backward_value {
-  float operator()(float g, float b) const { return g * logistic(b); }
+  METAL_FUNC float operator()(float g, float b) const { return g * logistic(b); }
 };
 struct glu_backward_gate {
-  float operator()(float g, float a, float b) const {
+  METAL_FUNC float operator()(float g, float a, float b) const {
     float s = logistic(b);
     return g * a * s * (1.0f - s);
   }
 };
 
 struct scaled_mask {
-  float operator()(float g, bool mask, constant float *p) const { return mask ? g * p[0] : g * 0.0f; }
+  METAL_FUNC float operator()(float g, bool mask, constant float *p) const { return mask ? g * p[0] : g * 0.0f; }
 };
 
 // ---- elements of losses; the backward forms take the factor of the reduction as their last parameter ----
 struct squared_difference {
-  float operator()(float a, float b) const { return (a - b) * (a - b); }
+  METAL_FUNC float operator()(float a, float b) const { return (a - b) * (a - b); }
 };
 struct squared_difference_backward {
-  float operator()(float g, float a, float b, constant float *p) const { return p[0] * (a - b) * g; }
+  METAL_FUNC float operator()(float g, float a, float b, constant float *p) const { return p[0] * (a - b) * g; }
 };
 // parameters: beta.
 struct smooth_l1 {
-  float operator()(float a, float b, constant float *p) const {
+  METAL_FUNC float operator()(float a, float b, constant float *p) const {
     float z = metal::fabs(a - b);
     return z < p[0] ? 0.5f * z * z / p[0] : z - 0.5f * p[0];
   }
 };
 struct smooth_l1_backward {
-  float operator()(float g, float a, float b, constant float *p) const {
+  METAL_FUNC float operator()(float g, float a, float b, constant float *p) const {
     float x = a - b;
     return x <= -p[0] ? -p[1] * g : x >= p[0] ? p[1] * g : p[1] * x * g / p[0];
   }
 };
 // parameters: delta.
 struct huber {
-  float operator()(float a, float b, constant float *p) const {
+  METAL_FUNC float operator()(float a, float b, constant float *p) const {
     float z = metal::fabs(a - b);
     return z <= p[0] ? 0.5f * z * z : p[0] * (z - 0.5f * p[0]);
   }
 };
 struct huber_backward {
-  float operator()(float g, float a, float b, constant float *p) const {
+  METAL_FUNC float operator()(float g, float a, float b, constant float *p) const {
     float x = a - b;
     return x < -p[0] ? -p[1] * g * p[0] : x > p[0] ? p[1] * g * p[0] : p[1] * x * g;
   }
 };
 // Logarithms are bounded by -100, as in PyTorch.
 struct binary_cross_entropy {
-  float operator()(float a, float target) const {
+  METAL_FUNC float operator()(float a, float target) const {
     float yes = metal::log(a), no = special::log1p(-a);
     yes = yes < -100.0f ? -100.0f : yes;
     no = no < -100.0f ? -100.0f : no;
@@ -270,7 +270,7 @@ struct binary_cross_entropy {
   }
 };
 struct binary_cross_entropy_backward {
-  float operator()(float g, float a, float target, constant float *p) const {
+  METAL_FUNC float operator()(float g, float a, float target, constant float *p) const {
     float slope = (1.0f - a) * a;
     return p[0] * g * (a - target) / (slope < 1.0e-12f ? 1.0e-12f : slope);
   }

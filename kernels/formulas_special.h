@@ -25,6 +25,8 @@ SPECIAL_1(erf, erf)
 SPECIAL_1(erfc, erfc)
 SPECIAL_1(erfinv, erfinv)
 SPECIAL_1(special_erfcx, erfcx)
+SPECIAL_1(special_ndtri, ndtri)
+SPECIAL_1(special_log_ndtr, log_ndtr)
 SPECIAL_1(lgamma, lgamma)
 SPECIAL_1(digamma, digamma)
 SPECIAL_1(trigamma, trigamma)
@@ -50,6 +52,8 @@ SPECIAL_2(special_chebyshev_polynomial_v, chebyshev_v)
 SPECIAL_2(special_chebyshev_polynomial_w, chebyshev_w)
 SPECIAL_2(special_hermite_polynomial_h, hermite_h)
 SPECIAL_2(special_hermite_polynomial_he, hermite_he)
+SPECIAL_2(special_laguerre_polynomial_l, laguerre_l)
+SPECIAL_2(special_legendre_polynomial_p, legendre_p)
 
 struct special_shifted_chebyshev_polynomial_t {
   float operator()(float x, float n) const { return special::chebyshev_t((x + x) - 1.0f, n); }

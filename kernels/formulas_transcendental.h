@@ -12,7 +12,7 @@ namespace formula {
 
 #define REAL_AND_COMPLEX(name, real, complex_value)              \
   struct name {                                                  \
-    float operator()(float a) const { return real; }             \
+    METAL_FUNC float operator()(float a) const { return real; }  \
     float2 operator()(float2 a) const { return complex_value; }  \
   };
 
@@ -41,7 +41,7 @@ REAL_AND_COMPLEX(sigmoid, 1.0f / (1.0f + metal::exp(-a)), complex_div(float2(1.0
 
 // sin(pi a) / (pi a).
 struct sinc {
-  float operator()(float a) const { return a == 0.0f ? 1.0f : metal::sinpi(a) / (3.14159265f * a); }
+  METAL_FUNC float operator()(float a) const { return a == 0.0f ? 1.0f : metal::sinpi(a) / (3.14159265f * a); }
   float2 operator()(float2 a) const {
     float2 z = float2(3.14159265f * a.x, 3.14159265f * a.y);
     return a.x == 0.0f && a.y == 0.0f ? float2(1.0f, 0.0f) : complex_div(complex_sin(z), z);
@@ -49,19 +49,19 @@ struct sinc {
 };
 
 struct square {
-  template <typename T> T operator()(T a) const { return T(bits_of(a) * bits_of(a)); }
-  float operator()(float a) const { return a * a; }
+  template <typename T> METAL_FUNC T operator()(T a) const { return T(bits_of(a) * bits_of(a)); }
+  METAL_FUNC float operator()(float a) const { return a * a; }
   float2 operator()(float2 a) const { return complex_mul(a, a); }
 };
 
 struct cube {
-  template <typename T> T operator()(T a) const { return T(bits_of(a) * bits_of(a) * bits_of(a)); }
-  float operator()(float a) const { return a * a * a; }
+  template <typename T> METAL_FUNC T operator()(T a) const { return T(bits_of(a) * bits_of(a) * bits_of(a)); }
+  METAL_FUNC float operator()(float a) const { return a * a * a; }
   float2 operator()(float2 a) const { return complex_mul(complex_mul(a, a), a); }
 };
 
 struct reciprocal_square {
-  float operator()(float a) const { return 1.0f / (a * a); }
+  METAL_FUNC float operator()(float a) const { return 1.0f / (a * a); }
   float2 operator()(float2 a) const { return complex_div(float2(1.0f, 0.0f), complex_mul(a, a)); }
 };
 
@@ -77,28 +77,28 @@ template <typename T> T integer_power(T base, T exponent) {
 }
 
 struct pow {
-  template <typename T> T operator()(T a, T b) const {
+  template <typename T> METAL_FUNC T operator()(T a, T b) const {
     T negative = a == T(1) ? T(1) : a == T(-1) ? ((b & T(1)) != T(0) ? T(-1) : T(1)) : T(0);
     return b < T(0) ? negative : integer_power(a, b < T(0) ? T(0) : b);
   }
   ulong operator()(ulong a, ulong b) const { return integer_power(a, b); }
-  float operator()(float a, float b) const { return metal::pow(a, b); }
+  METAL_FUNC float operator()(float a, float b) const { return metal::pow(a, b); }
   float2 operator()(float2 a, float2 b) const { return complex_pow(a, b); }
 };
 
 struct atan2 {
-  float operator()(float a, float b) const { return metal::atan2(a, b); }
+  METAL_FUNC float operator()(float a, float b) const { return metal::atan2(a, b); }
 };
 struct hypot {
-  float operator()(float a, float b) const { return hypotenuse(a, b); }
+  METAL_FUNC float operator()(float a, float b) const { return hypotenuse(a, b); }
 };
 struct copysign {
-  float operator()(float a, float b) const { return metal::copysign(a, b); }
+  METAL_FUNC float operator()(float a, float b) const { return metal::copysign(a, b); }
 };
 
 // log(e^a + e^b), from the larger one.
 struct logaddexp {
-  float operator()(float a, float b) const {
+  METAL_FUNC float operator()(float a, float b) const {
     float large = a > b ? a : b;
     float distance = metal::fabs(a - b);
     float sum = large + special::log1p(metal::exp(-distance));
@@ -111,7 +111,7 @@ struct logaddexp {
   }
 };
 struct logaddexp2 {
-  float operator()(float a, float b) const {
+  METAL_FUNC float operator()(float a, float b) const {
     float large = a > b ? a : b;
     float distance = metal::fabs(a - b);
     float sum = large + special::log1p(metal::exp2(-distance)) * 1.44269504f;
@@ -124,15 +124,15 @@ struct logaddexp2 {
 
 // 0 where a is 0, NaN where b is NaN.
 struct xlogy {
-  float operator()(float a, float b) const { return b != b ? b : a == 0.0f ? 0.0f : a * metal::log(b); }
+  METAL_FUNC float operator()(float a, float b) const { return b != b ? b : a == 0.0f ? 0.0f : a * metal::log(b); }
 };
 struct xlog1py {
-  float operator()(float a, float b) const { return b != b ? b : a == 0.0f ? 0.0f : a * special::log1p(b); }
+  METAL_FUNC float operator()(float a, float b) const { return b != b ? b : a == 0.0f ? 0.0f : a * special::log1p(b); }
 };
 
 // The neighbour of a towards b. parameters[0] is the step between neighbours among the bits: 1 for float, 65536 for bfloat.
 struct nextafter {
-  float operator()(float a, float b, constant float *p) const {
+  METAL_FUNC float operator()(float a, float b, constant float *p) const {
     uint step = uint(p[0]), bits = as_type<uint>(a);
     bool away = (a > 0.0f) == (b > a);
     float moved = as_type<float>(away ? bits + step : bits - step);
@@ -142,7 +142,7 @@ struct nextafter {
   }
 };
 struct nextafter_half {
-  float operator()(float a, float b) const {
+  METAL_FUNC float operator()(float a, float b) const {
     ushort bits = as_type<ushort>(half(a));
     bool away = (a > 0.0f) == (b > a);
     ushort next = ushort(away ? bits + 1 : bits - 1);

@@ -106,9 +106,8 @@ METAL_FUNC float erfcx(float x) {
   return x != x ? x : result;
 }
 
-// erfinv(x) / x is smooth in w = -log(1 - x^2), beyond w = 5 in its root (after Giles, GPU Computing Gems, 2011).
-METAL_FUNC float erfinv(float x) {
-  float w = -metal::log((1.0f - x) * (1.0f + x));
+// erfinv(x) / x as a function of w = -log(1 - x^2), beyond w = 5 of its root (after Giles, GPU Computing Gems, 2011).
+METAL_FUNC float erfinv_ratio(float w) {
   float p = -8.79105677e-09f;
   p = p * w + 2.21031414e-07f;
   p = p * w - 1.97647e-06f;
@@ -129,10 +128,40 @@ METAL_FUNC float erfinv(float x) {
   q = q * s + 0.00598285394f;
   q = q * s + 1.00469148f;
   q = q * s + 3.03363633f;
-  float result = (w < 5.0f ? p : q) * x;
+  return w < 5.0f ? p : q;
+}
+
+METAL_FUNC float erfinv(float x) {
+  float result = erfinv_ratio(-metal::log((1.0f - x) * (1.0f + x))) * x;
   float a = metal::fabs(x);
   result = a == 1.0f ? metal::copysign(infinity(), x) : result;
   return a <= 1.0f ? result : not_a_number();
+}
+
+// The normal distribution's quantile: sqrt(2) erfinv(2p - 1), where w comes from p itself and may reach 100.
+METAL_FUNC float ndtri(float p) {
+  float w = -metal::log(4.0f * p) - log1p(-p);
+  float s = metal::sqrt(w) - 7.0f;
+  float far = -9.07226863e-08f;
+  far = far * s + 5.59302464e-07f;
+  far = far * s - 1.3095223e-06f;
+  far = far * s + 4.34738422e-06f;
+  far = far * s + 5.17639046e-06f;
+  far = far * s - 0.000509051722f;
+  far = far * s + 1.0085969f;
+  far = far * s + 6.86901855f;
+  float ratio = w > 16.0f ? far : erfinv_ratio(w > 0.0f ? w : 0.0f);
+  float result = 2.82842712f * ratio * (p - 0.5f);
+  result = p == 0.0f ? -infinity() : p == 1.0f ? infinity() : result;
+  return p >= 0.0f && p <= 1.0f ? result : not_a_number();
+}
+
+// log of the normal distribution: by erfcx where the distribution itself would vanish.
+METAL_FUNC float log_ndtr(float x) {
+  float t = x * 0.707106781f;
+  float low = metal::log(0.5f * erfcx_positive(x < -1.0f ? -t : 1.0f)) - t * t;
+  float high = log1p(-0.5f * erfc(t));
+  return x < -1.0f ? low : high;
 }
 
 }  // namespace special

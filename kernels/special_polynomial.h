@@ -90,6 +90,33 @@ inline float hermite_he(float x, float degree) {
   return p;
 }
 
+inline float laguerre_l(float x, float degree) {
+  long n = long(degree);
+  if (n < 0) return 0.0f;
+  if (x == 0.0f || n == 0) return 1.0f;
+  float before = 1.0f, p = 1.0f - x;
+  for (long k = 1; k < n && p == p; k++) {
+    float next = ((float(k + k) + (1.0f - x)) * p - float(k) * before) / float(k + 1);
+    before = p;
+    p = next;
+  }
+  return p;
+}
+
+inline float legendre_p(float x, float degree) {
+  long n = long(degree);
+  if (n < 0) return 0.0f;
+  if (metal::fabs(x) == 1.0f) return x > 0.0f || n % 2 == 0 ? 1.0f : -1.0f;
+  if (n == 0) return 1.0f;
+  float before = 1.0f, p = x;
+  for (long k = 1; k < n && p == p; k++) {
+    float next = (float(k + k + 1) * x * p - float(k) * before) / float(k + 1);
+    before = p;
+    p = next;
+  }
+  return p;
+}
+
 }  // namespace special
 
 #endif

@@ -316,11 +316,79 @@ Tensor native_dropout_backward_mps(const Tensor &grad, const Tensor &mask, doubl
   return out;
 }
 
-// Not in upstream's MPS list: its composite kernel asks for a stub.
-static Tensor &conj_physical_(Tensor &self) {
-  return self.is_complex() ? conj_physical_out_mps(self, self) : self;
+// ---- operators that upstream does not list under MPS ----
+namespace {
+
+// The composite kernel asks for a stub.
+Tensor &conj_physical_(Tensor &self) { return self.is_complex() ? conj_physical_out_mps(self, self) : self; }
+
+Tensor &logit_(Tensor &self, std::optional<double> eps) { return logit_out_mps(self, eps, self); }
+
+Tensor heaviside(const Tensor &self, const Tensor &values) { return binary(mps_op_heaviside, self, values); }
+Tensor &heaviside_out(const Tensor &self, const Tensor &values, Tensor &out) { return binary_out(mps_op_heaviside, self, values, out); }
+Tensor &heaviside_(Tensor &self, const Tensor &values) { return binary_out(mps_op_heaviside, self, values, self); }
+
+template <auto Function>
+Tensor &float_unary_out(const Tensor &self, Tensor &out) {
+  auto iter = TensorIterator::unary_float_op(out, self);
+  run(Function, iter, false);
+  return out;
 }
+template <auto Function>
+Tensor float_unary(const Tensor &self) {
+  Tensor out;
+  auto iter = TensorIterator::unary_float_op(out, self);
+  run(Function, iter, false);
+  return iter.output();
+}
+
+TensorIterator float_binary_iterator(const Tensor &out, const Tensor &a, const Tensor &b) {
+  TensorIterator iter;
+  iter.build_binary_float_op(out, a, b);
+  return iter;
+}
+template <auto Function>
+Tensor &float_binary_out(const Tensor &a, const Tensor &b, Tensor &out) {
+  auto iter = float_binary_iterator(out, a, b);
+  run(Function, iter, true);
+  return out;
+}
+template <auto Function>
+Tensor float_binary(const Tensor &a, const Tensor &b) {
+  auto iter = float_binary_iterator(Tensor(), a, b);
+  run(Function, iter, true);
+  return iter.output();
+}
+
+std::tuple<Tensor &, Tensor &> frexp_out(const Tensor &self, Tensor &mantissa, Tensor &exponent) {
+  TORCH_CHECK_TYPE(at::isFloatingType(self.scalar_type()), "torch.frexp() only supports floating-point dtypes");
+  TORCH_CHECK_TYPE(mantissa.dtype() == self.dtype(), "torch.frexp() expects mantissa to have dtype ", self.dtype(), " but got ", mantissa.dtype());
+  TORCH_CHECK_TYPE(exponent.dtype() == at::kInt, "torch.frexp() expects exponent to have int dtype but got ", exponent.dtype());
+  auto iter = TensorIteratorConfig().add_output(mantissa).add_output(exponent).add_const_input(self).check_all_same_dtype(false)
+                .set_check_mem_overlap(true).build();
+  const Operand self_(self, Operand::flagged), mantissa_(mantissa, Operand::output), exponent_(exponent, Operand::output);
+  check(mps_op_frexp(stream(), self_.pointer(), mantissa_.pointer(), exponent_.pointer()));
+  return std::forward_as_tuple(mantissa, exponent);
+}
+
+}  // namespace
 
 }  // namespace openmps::native
 
-TORCH_LIBRARY_IMPL(aten, MPS, m) { m.impl("conj_physical_", TORCH_FN(openmps::native::conj_physical_)); }
+TORCH_LIBRARY_IMPL(aten, MPS, m) {
+  using namespace openmps::native;
+  m.impl("conj_physical_", TORCH_FN(conj_physical_));
+  m.impl("logit_", TORCH_FN(logit_));
+  m.impl("heaviside", TORCH_FN(heaviside));
+  m.impl("heaviside_", TORCH_FN(heaviside_));
+  m.impl("heaviside.out", TORCH_FN(heaviside_out));
+  m.impl("frexp.Tensor_out", TORCH_FN(frexp_out));
+  m.impl("special_ndtri", TORCH_FN(float_unary<mps_op_special_ndtri>));
+  m.impl("special_ndtri.out", TORCH_FN(float_unary_out<mps_op_special_ndtri>));
+  m.impl("special_log_ndtr", TORCH_FN(float_unary<mps_op_special_log_ndtr>));
+  m.impl("special_log_ndtr.out", TORCH_FN(float_unary_out<mps_op_special_log_ndtr>));
+  m.impl("special_laguerre_polynomial_l", TORCH_FN(float_binary<mps_op_special_laguerre_polynomial_l>));
+  m.impl("special_laguerre_polynomial_l.out", TORCH_FN(float_binary_out<mps_op_special_laguerre_polynomial_l>));
+  m.impl("special_legendre_polynomial_p", TORCH_FN(float_binary<mps_op_special_legendre_polynomial_p>));
+  m.impl("special_legendre_polynomial_p.out", TORCH_FN(float_binary_out<mps_op_special_legendre_polynomial_p>));
+}

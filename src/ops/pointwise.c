@@ -145,6 +145,15 @@ mps_status mps_op_round_decimals(mps_stream *stream, const mps_tensor *self, int
   return mps_pointwise(stream, formula, inputs, 1, &power, 1, out, "round");
 }
 
+mps_status mps_op_frexp(mps_stream *stream, const mps_tensor *self, const mps_tensor *mantissa, const mps_tensor *exponent) {
+  mps_program_builder builder;
+  mps_program_begin(&builder, "frexp", mantissa->rank, mantissa->sizes);
+  const mps_program_value value = mps_program_read(&builder, self);
+  mps_program_write(&builder, mps_program_apply(&builder, MPS_FORMULA_FREXP_MANTISSA, &value, NULL), mantissa);
+  mps_program_write(&builder, mps_program_apply(&builder, MPS_FORMULA_FREXP_EXPONENT, &value, NULL), exponent);
+  return mps_program_encode(&builder, stream);
+}
+
 static double largest_number(mps_dtype dtype) {
   switch (dtype) {
   case MPS_DTYPE_F16:
