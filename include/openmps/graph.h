@@ -69,7 +69,7 @@ MPS_API bool mps_graph_describe(const mps_graph_builder *builder, mps_graph_node
 MPS_API MPS_WARN_UNUSED mps_status mps_graph_compile(mps_graph_builder *builder, mps_graph **out_graph);
 MPS_API mps_graph *mps_graph_retain(mps_graph *graph);
 MPS_API void mps_graph_release(mps_graph *graph); /* accepts NULL; encoded steps do not need the graph */
-/* Encodes the graph's steps. Tensors have the dtypes and shapes that were built for, and any strides. An output may lie on inputs in any
+/* Encodes the graph's steps. Tensors have the dtypes and shapes that were built for, and any strides; inputs may be constants. An output may lie on inputs in any
  * way: all values that are read are the old ones. Outputs do not overlap each other. INVALID_ARGUMENT encodes nothing. */
 MPS_API MPS_WARN_UNUSED mps_status mps_graph_run(const mps_graph *graph, mps_stream *stream, const mps_tensor *inputs, uint32_t input_count,
                                                  const mps_scalar *scalars, uint32_t scalar_count, const mps_tensor *outputs, uint32_t output_count);

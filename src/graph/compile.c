@@ -134,7 +134,8 @@ static void lower_roots(compiler *c) {
     }
     const bool output = root & MPS_GRAPH_OUTPUT_ROOT;
     const uint32_t n = output ? c->b->outputs[root & ~MPS_GRAPH_OUTPUT_ROOT] : root;
-    const mps_program_value value = lower(c, n, order);
+    const bool stores = output && c->b->nodes[n].kind == NODE_CAST && !c->plan->stored[n]; /* a store converts as a cast does */
+    const mps_program_value value = stores ? lower_source(c, &c->b->nodes[n], c->b->nodes[n].sources[0], order) : lower(c, n, order);
     const mps_tensor *tensor = iteration_tensor(c, output ? output_slot(c, root) : c->slots[n], (mps_dtype)c->b->nodes[n].dtype, c->stage->rank, order);
     if (tensor)
       mps_program_write(&c->program, value, tensor);

@@ -65,6 +65,11 @@ static mps_compute compute_of(const graph_node *node) {
   return mps_dtype_compute((mps_dtype)(node->kind == NODE_FORMULA ? node->common : node->dtype));
 }
 
+static uint32_t cast_instructions(const graph_node *from, const graph_node *to) {
+  if (mps_dtype_compute((mps_dtype)from->dtype) != mps_dtype_compute((mps_dtype)to->dtype)) return 2;
+  return mps_dtype_contains((mps_dtype)to->dtype, (mps_dtype)from->dtype) ? 0 : 1;
+}
+
 static void measure(fuser *f, uint32_t n, bool root) {
   const graph_node *node = node_at(f, n);
   if (f->seen[n] == f->walk) return;
@@ -77,7 +82,7 @@ static void measure(fuser *f, uint32_t n, bool root) {
     f->operands++;
     return;
   }
-  if (computes(node)) f->instructions += node->kind == NODE_CAST ? 2 : 1;
+  if (computes(node)) f->instructions += node->kind == NODE_CAST ? cast_instructions(node_at(f, node->sources[0]), node) : 1;
   for (uint32_t i = 0; i < node->source_count; i++) {
     const graph_node *source = node_at(f, node->sources[i]);
     if (computes(node) && source->kind == NODE_FORMULA && compute_of(source) != compute_of(node)) f->instructions++;
@@ -181,6 +186,26 @@ static mps_status add_root(fuser *f, uint16_t root, uint32_t first_stage) {
   return MPS_STATUS_OK;
 }
 
+static bool same_shape(const graph_node *a, const graph_node *b) {
+  return a->rank == b->rank && memcmp(a->sizes, b->sizes, a->rank * sizeof a->sizes[0]) == 0;
+}
+
+/* Outputs of one shape wait for each other: one program writes them all. */
+static void level_outputs(fuser *f, uint16_t *levels) {
+  bool free_to_wait[MPS_GRAPH_MAX_TENSORS];
+  for (uint32_t o = 0; o < f->b->output_count; o++) {
+    const uint32_t n = f->b->outputs[o];
+    const bool pointwise = node_at(f, n)->kind != NODE_REDUCE;
+    f->walk++;
+    free_to_wait[o] = !(f->stored[n] && pointwise); /* else it is written where it is stored */
+    levels[o] = free_to_wait[o] ? (uint16_t)(1 + level_of(f, n, pointwise)) : f->level[n];
+  }
+  for (uint32_t o = 0; o < f->b->output_count; o++)
+    for (uint32_t other = 0; free_to_wait[o] && other < f->b->output_count; other++)
+      if (free_to_wait[other] && levels[other] > levels[o] && same_shape(node_at(f, f->b->outputs[o]), node_at(f, f->b->outputs[other])))
+        levels[o] = levels[other];
+}
+
 static mps_status form_stages(fuser *f) {
   uint16_t output_levels[MPS_GRAPH_MAX_TENSORS], highest = 0;
   for (uint32_t n = 0; n < f->b->node_count; n++) {
@@ -190,13 +215,9 @@ static mps_status form_stages(fuser *f) {
     f->level[n] = (uint16_t)(1 + level_of(f, reduces ? node_at(f, n)->sources[0] : n, !reduces));
     if (f->level[n] > highest) highest = f->level[n];
   }
-  for (uint32_t o = 0; o < f->b->output_count; o++) {
-    const uint32_t n = f->b->outputs[o];
-    f->walk++;
-    const bool together = f->stored[n] && node_at(f, n)->kind != NODE_REDUCE; /* one program makes both */
-    output_levels[o] = together ? f->level[n] : (uint16_t)(1 + level_of(f, n, node_at(f, n)->kind != NODE_REDUCE));
+  level_outputs(f, output_levels);
+  for (uint32_t o = 0; o < f->b->output_count; o++)
     if (output_levels[o] > highest) highest = output_levels[o];
-  }
   for (uint16_t level = 1; level <= highest; level++) {
     const uint32_t first = f->plan->stage_count;
     for (uint32_t n = 0; n < f->b->node_count; n++) {

@@ -26,6 +26,7 @@
 typedef struct place {
   uint64_t address, allocation;
   const int64_t *strides; /* elements */
+  const mps_tensor *constant; /* an input that is one number; else NULL */
   uint8_t flags, item;
 } place;
 
@@ -60,8 +61,8 @@ static void leading_strides(const runner *run, const graph_stage *stage, int64_t
     return;
   }
   const graph_operand *source = &stage->operand_sources[stage->leader];
-  const int64_t *strides = run->places[source->slot].strides;
-  for (uint32_t d = 0; d < stage->rank; d++) out[d] = source->order[d] < 0 ? 0 : strides[source->order[d]];
+  const place *from = &run->places[source->slot];
+  for (uint32_t d = 0; d < stage->rank; d++) out[d] = source->order[d] < 0 || from->constant ? 0 : from->strides[source->order[d]];
 }
 
 /* Large strides first; expanded dimensions before all. Stable. */
@@ -120,6 +121,7 @@ static void place_temporary(runner *run, const stage_order *order, uint32_t rank
     stride *= tensor->sizes[d];
   }
   run->places[slot].strides = strides;
+  run->places[slot].constant = NULL;
   run->places[slot].flags = 0;
   run->places[slot].item = (uint8_t)mps_dtype_size((mps_dtype)tensor->dtype);
   run->places[slot].address = mps_buffer_address(run->scratch) + tensor->offset;
@@ -155,6 +157,13 @@ static void fill_operand(const runner *run, const graph_stage *stage, uint32_t o
     return;
   }
   const place *from = &run->places[source->slot];
+  if (from->constant) {
+    operand->constant = 1;
+    operand->value = mps_scalar_element(from->constant->constant, from->constant->dtype, (mps_compute)operand->compute);
+    operand->dtype = (uint8_t)mps_compute_dtype((mps_compute)operand->compute);
+    for (uint32_t d = 0; d < stage->rank; d++) operand->strides[d] = 0;
+    return;
+  }
   operand->address = from->address;
   operand->allocation = from->allocation;
   operand->flags = from->flags & (MPS_TENSOR_CONJUGATE | MPS_TENSOR_NEGATIVE);
@@ -278,11 +287,12 @@ static mps_status encode_stages(const runner *run) {
 }
 
 /* ---- tensors of the caller ---- */
-static mps_status check_tensor(const mps_graph *graph, const graph_tensor *wanted, const mps_tensor *tensor, const char *what, uint32_t number) {
-  bool right = tensor->dtype == wanted->dtype && tensor->rank == wanted->rank && (tensor->buffer || wanted->element_count == 0);
+static mps_status check_tensor(const mps_graph *graph, const graph_tensor *wanted, const mps_tensor *tensor, bool written, uint32_t number) {
+  bool right = tensor->dtype == wanted->dtype && tensor->rank == wanted->rank && (tensor->buffer || wanted->element_count == 0 || !written);
   for (uint32_t d = 0; right && d < wanted->rank; d++) right = tensor->sizes[d] == wanted->sizes[d];
   if (right) return MPS_STATUS_OK;
-  return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s: %s %u is not of the dtype and shape that the graph was built for", graph->label, what, number);
+  return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s: %s %u is not of the dtype and shape that the graph was built for", graph->label, written ? "output" : "input",
+                       number);
 }
 
 static void place_tensor(runner *run, uint32_t slot, const mps_tensor *tensor) {
@@ -291,6 +301,7 @@ static void place_tensor(runner *run, uint32_t slot, const mps_tensor *tensor) {
   to->flags = tensor->flags;
   to->item = (uint8_t)mps_dtype_size(tensor->dtype);
   to->address = to->allocation = 0;
+  to->constant = tensor->buffer ? NULL : tensor;
   if (!tensor->buffer) return;
   mps_buffer_use(tensor->buffer, run->stream);
   to->address = mps_buffer_address(tensor->buffer) + tensor->offset;
@@ -370,8 +381,8 @@ mps_status mps_graph_run(const mps_graph *graph, mps_stream *stream, const mps_t
   if (input_count != graph->input_count || output_count != graph->output_count || scalar_count != graph->scalar_count)
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s: the graph has %u inputs, %u scalars and %u outputs, not %u, %u and %u", graph->label,
                          graph->input_count, graph->scalar_count, graph->output_count, input_count, scalar_count, output_count);
-  for (uint32_t i = 0; i < input_count; i++) MPS_TRY(check_tensor(graph, &graph->tensors[i], &inputs[i], "input", i));
-  for (uint32_t o = 0; o < output_count; o++) MPS_TRY(check_tensor(graph, &graph->tensors[input_count + o], &outputs[o], "output", o));
+  for (uint32_t i = 0; i < input_count; i++) MPS_TRY(check_tensor(graph, &graph->tensors[i], &inputs[i], false, i));
+  for (uint32_t o = 0; o < output_count; o++) MPS_TRY(check_tensor(graph, &graph->tensors[input_count + o], &outputs[o], true, o));
   runner run;
   int64_t temporary_strides[MPS_GRAPH_MAX_TEMPORARIES][MPS_MAX_RANK];
   run.graph = graph;

@@ -330,6 +330,11 @@ static mps_compute conversion_compute(mps_dtype from, mps_dtype to) {
 mps_program_value mps_program_cast(mps_program_builder *builder, mps_program_value value, mps_dtype dtype) {
   if (value.dtype == dtype)
     return value;
+  const bool wider = mps_dtype_contains(dtype, (mps_dtype)value.dtype) && mps_dtype_compute(dtype) == mps_dtype_compute((mps_dtype)value.dtype);
+  if (wider && !is_constant(value)) { /* the same values in the same computing type */
+    value.dtype = (uint8_t)dtype;
+    return value;
+  }
   const mps_compute compute = conversion_compute((mps_dtype)value.dtype, dtype);
   uint8_t source = source_of(builder, value, compute, MPS_DTYPE_COUNT);
   if (compute != mps_dtype_compute(dtype))

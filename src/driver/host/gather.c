@@ -4,6 +4,7 @@
  * themselves are always inside of the operand.
  */
 #include <string.h>
+#include <wchar.h>
 
 #include "driver/host/pointwise.h"
 
@@ -73,6 +74,7 @@ static bool rows_inside(uint64_t rows, int64_t row_stride, int64_t column_stride
 
 /* Rows of at least this many bytes are worth a memcpy each. */
 #define ROW_COPY_BYTES 64
+#define REPEATED_LEAST 16 /* columns that hold one value */
 
 void mps_host_gather_tile(uint64_t address, uint64_t rows, uint64_t columns, int64_t row_stride, int64_t column_stride, unsigned bytes,
                           void *block) {
@@ -80,6 +82,14 @@ void mps_host_gather_tile(uint64_t address, uint64_t rows, uint64_t columns, int
     for (uint64_t r = 0; r < rows; r++) {
       memcpy((unsigned char *)block + r * columns * bytes, (const void *)(uintptr_t)(address + r * (uint64_t)row_stride),
              (size_t)(columns * bytes));
+    }
+    return;
+  }
+  if (column_stride == 0 && columns >= REPEATED_LEAST) {
+    for (uint64_t r = 0; r < rows; r++) {
+      unsigned char *row = (unsigned char *)block + r * columns * bytes;
+      memcpy(row, (const void *)(uintptr_t)(address + r * (uint64_t)row_stride), bytes);
+      mps_host_repeat(row, bytes, (size_t)(columns * bytes));
     }
     return;
   }
@@ -173,12 +183,7 @@ void mps_host_gather(const mps_host_access *access, uint64_t start, uint64_t cou
   int64_t column_stride = access->rank ? access->strides[access->rank - 1] : 0;
   while (count > 0) {
     tile t = next_tile(&c, count);
-    if (t.rows == 1 && column_stride == 0 && t.columns > 16) {
-      memcpy(to, (const void *)(uintptr_t)c.address, access->bytes);
-      mps_host_repeat(to, access->bytes, (size_t)(t.columns * access->bytes));
-    } else {
-      mps_host_gather_tile(c.address, t.rows, t.columns, t.row_stride, column_stride, access->bytes, to);
-    }
+    mps_host_gather_tile(c.address, t.rows, t.columns, t.row_stride, column_stride, access->bytes, to);
     to += t.rows * t.columns * access->bytes;
     count -= t.rows * t.columns;
     if (count > 0) cursor_advance(&c, t.dimension, t.steps);
@@ -203,6 +208,12 @@ void mps_host_repeat(void *block, size_t pattern_bytes, size_t total) {
   unsigned char *bytes = block;
   if (pattern_bytes == 1) {
     memset(bytes, bytes[0], total);
+    return;
+  }
+  if (pattern_bytes == sizeof(wchar_t) && sizeof(wchar_t) == 4) {
+    wchar_t value;
+    memcpy(&value, bytes, sizeof value);
+    wmemset(block, value, total / sizeof value);
     return;
   }
   for (size_t filled = pattern_bytes; filled < total;) {

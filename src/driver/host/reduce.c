@@ -14,7 +14,7 @@
 #define LEVELS 48  /* of a tree: more than any count has bits */
 #define TILE 512   /* outputs side by side in the outer layout; at most the smallest block */
 #define VALUE 8    /* bytes of the largest accumulator */
-#define GROUP_ELEMENTS 8192 /* of the rows that stages take turns on: a first-level cache holds some tensors of them */
+#define GROUP_ELEMENTS 4096 /* of the rows that stages take turns on: a first-level cache holds some tensors of them */
 #define RESULTS MPS_REDUCE_MAX_RESULTS
 
 typedef struct job {
