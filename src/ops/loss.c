@@ -2,8 +2,10 @@
  *
  * loss: losses that are a formula of two tensors and a reduction, and their gradients.
  */
+#include <stddef.h>
 #include <string.h>
 
+#include "graph/graph.h"
 #include "openmps/ops.h"
 #include "ops/operand.h"
 #include "ops/pointwise.h"
@@ -41,20 +43,70 @@ static mps_status encode_elements(mps_stream *stream, const loss *l, const mps_t
   return status != MPS_STATUS_OK || !l->weight ? status : mps_op_mul(stream, out, l->weight, out);
 }
 
-/* Reduced ones are rounded to out's dtype element by element first, as on the CPU. */
+/* ---- reduced losses: one graph, so that the elements are never stored ---- */
+typedef struct loss_key {
+  uint16_t formula;
+  uint8_t mean, tensor_count, out_dtype, dtypes[3], ranks[3], padding[5];
+  double parameters[2];
+  int64_t sizes[3][MPS_MAX_RANK]; /* of self, target, weight */
+} loss_key;
+
+/* Elements are rounded to out's dtype before they are added up, as on the CPU. */
+static mps_status build_reduced(mps_graph_builder *b, void *context) {
+  const loss_key *key = context;
+  mps_graph_node sources[3];
+  for (uint32_t i = 0; i < key->tensor_count; i++) sources[i] = mps_graph_input(b, (mps_dtype)key->dtypes[i], key->ranks[i], key->sizes[i]);
+  const mps_scalar parameters[] = {mps_scalar_float(key->parameters[0]), mps_scalar_float(key->parameters[1])};
+  mps_graph_node elements = mps_graph_cast(b, mps_graph_apply(b, (mps_formula)key->formula, sources, parameters), (mps_dtype)key->out_dtype);
+  if (key->tensor_count == 3) {
+    const mps_graph_node pair[] = {elements, sources[2]};
+    elements = mps_graph_cast(b, mps_graph_apply(b, MPS_FORMULA_MUL, pair, NULL), (mps_dtype)key->out_dtype);
+  }
+  mps_graph_output(b, mps_graph_reduce(b, key->mean ? MPS_GRAPH_MEAN : MPS_GRAPH_SUM, elements, NULL, 0, false), (mps_dtype)key->out_dtype);
+  return MPS_STATUS_OK;
+}
+
+static bool same_shape(const mps_tensor *a, const mps_tensor *b) {
+  return a->rank == b->rank && memcmp(a->sizes, b->sizes, a->rank * sizeof a->sizes[0]) == 0;
+}
+
+/* Tensors of one shape without gaps are seen as one dimension: few graphs serve all shapes. */
+static void flatten(mps_tensor *tensors, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    if (!tensors[i].buffer || !mps_tensor_is_contiguous(&tensors[i]) || !same_shape(&tensors[0], &tensors[i])) return;
+  const int64_t elements = mps_tensor_element_count(&tensors[0]);
+  for (uint32_t i = 0; i < count; i++) mps_tensor_set_contiguous(&tensors[i], 1, &elements);
+}
+
+static mps_status run_reduced(mps_stream *stream, const loss *l, bool mean, const mps_tensor *out) {
+  mps_tensor tensors[3] = {*l->self, *l->target};
+  loss_key key;
+  memset(&key, 0, sizeof key);
+  key.tensor_count = l->weight ? 3 : 2;
+  if (l->weight) tensors[2] = *l->weight;
+  flatten(tensors, key.tensor_count);
+  key.formula = (uint16_t)l->formula;
+  key.mean = mean;
+  key.out_dtype = (uint8_t)out->dtype;
+  for (uint32_t i = 0; i < l->parameter_count; i++) key.parameters[i] = mps_scalar_to_double(l->parameters[i]);
+  for (uint32_t i = 0; i < key.tensor_count; i++) {
+    key.dtypes[i] = (uint8_t)tensors[i].dtype;
+    key.ranks[i] = tensors[i].rank;
+    memcpy(key.sizes[i], tensors[i].sizes, tensors[i].rank * sizeof tensors[i].sizes[0]);
+  }
+  mps_graph *graph;
+  mps_status status = mps_graph_cache_find(mps_stream_device(stream), l->label, &key, sizeof key, build_reduced, &key, &graph);
+  if (status != MPS_STATUS_OK) return status;
+  status = mps_graph_run(graph, stream, tensors, key.tensor_count, NULL, 0, out, 1);
+  mps_graph_release(graph);
+  return status;
+}
+
 static mps_status run(mps_stream *stream, const loss *l, int64_t reduction, const mps_tensor *out) {
   if (reduction == REDUCTION_NONE) return encode_elements(stream, l, out);
-  mps_tensor shape, elements;
+  mps_tensor shape;
   mps_status status = broadcast(l->label, l->self, l->target, &shape);
-  if (status != MPS_STATUS_OK) return status;
-  status = mps_operand_create(stream, out->dtype, shape.rank, shape.sizes, &elements);
-  if (status != MPS_STATUS_OK) return status;
-  status = encode_elements(stream, l, &elements);
-  if (status == MPS_STATUS_OK)
-    status = reduction == REDUCTION_MEAN ? mps_op_mean(stream, &elements, NULL, 0, false, NULL, out)
-                                         : mps_op_sum(stream, &elements, NULL, 0, false, NULL, out);
-  mps_buffer_release(elements.buffer);
-  return status;
+  return status != MPS_STATUS_OK ? status : run_reduced(stream, l, reduction == REDUCTION_MEAN, out);
 }
 
 mps_status mps_op_mse_loss(mps_stream *stream, const mps_tensor *self, const mps_tensor *target, int64_t reduction, const mps_tensor *out) {
