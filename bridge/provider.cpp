@@ -20,7 +20,7 @@ namespace openmps::dense {
 namespace {
 
 // A piece is worth a helper from this many nanoseconds on; large jobs are cut into pieces of about kPieceNs.
-constexpr double kWorthwhileNs = 40e3, kSmallPieceNs = 20e3, kPieceNs = 400e3;
+constexpr double kWorthwhileNs = 40e3, kSmallPieceNs = 20e3, kPieceNs = 800e3;
 constexpr int64_t kMaxPieces = 256;
 
 // Holds OpenMP and MKL to one thread, for calls from the calling thread only.

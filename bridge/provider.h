@@ -4,7 +4,7 @@
  * stream executors, on memory of OpenMPS's buffers, without the GIL and without autograd.
  *
  * Each call of the library runs on one thread; a large job is cut into pieces by its shape alone, and the pieces are spread over the
- * device's workers. An OpenMP team per executor was measured and refused: docs/decisions/0002-dense-provider.md.
+ * device's workers. An OpenMP team per executor was measured and refused: docs/decisions/0004-dense-provider.md.
  */
 #pragma once
 

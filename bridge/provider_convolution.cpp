@@ -15,7 +15,8 @@
 namespace openmps::dense {
 namespace {
 
-constexpr double kMacsPerNs = 40.0;
+// What one core does: multiply-adds and bytes a nanosecond.
+constexpr double kMacsPerNs = 40.0, kBytesPerNs = 8.0;
 
 struct Tensors {
   at::Tensor input, weight, bias, out; // bias may be undefined
@@ -45,18 +46,19 @@ Tensors tensors(const mps_dense_convolution &c) {
 // The type that a piece is computed in.
 at::ScalarType compute_type(at::ScalarType type) { return type == at::kFloat || has_native(type) ? type : at::kFloat; }
 
+int64_t elements(const mps_dense_operand &o, uint32_t rank) {
+  int64_t count = 1;
+  for (uint32_t d = 0; d < rank; d++) count *= o.sizes[d];
+  return count;
+}
+
 double nanoseconds(const mps_dense_convolution &c) {
   const mps_dense_operand &positions = c.transposed ? c.input : c.out;
   double macs = static_cast<double>(c.weight.sizes[1]);
   for (uint32_t d = 0; d < c.dimensions; d++) macs *= static_cast<double>(c.weight.sizes[d + 2]);
   for (uint32_t d = 0; d < c.dimensions + 2; d++) macs *= static_cast<double>(positions.sizes[d]);
-  return macs / kMacsPerNs;
-}
-
-int64_t elements(const mps_dense_operand &o, uint32_t rank) {
-  int64_t count = 1;
-  for (uint32_t d = 0; d < rank; d++) count *= o.sizes[d];
-  return count;
+  double bytes = static_cast<double>(elements(c.input, c.dimensions + 2) + elements(c.out, c.dimensions + 2)) * 4.0;
+  return std::max(macs / kMacsPerNs, bytes / kBytesPerNs);
 }
 
 // [begin, end) of `size` for piece `index` of `count`, in multiples of `step`.
@@ -97,7 +99,7 @@ Part channel_part(const Tensors &t, const mps_dense_convolution &c, int64_t inde
 }
 
 int64_t channel_pieces(const mps_dense_convolution &c, int64_t channels, int64_t wanted) {
-  int64_t most = c.groups == 1 ? channels / (2 * kChannelStep) : c.groups;
+  int64_t most = c.groups == 1 ? channels / kChannelStep : c.groups;
   return std::clamp<int64_t>(most, 1, wanted);
 }
 
@@ -118,8 +120,13 @@ struct Gradients {
   at::Tensor input, weight, bias; // undefined: not wanted
 };
 
+// oneDNN 3.12 gives wrong weight gradients for dilated depthwise convolutions in bf16, channels last (torch 2.13.0 on the CPU does too).
+bool is_trusted(const Part &p, const Settings &s) {
+  return p.groups == 1 || std::all_of(s.dilation.begin(), s.dilation.end(), [](int64_t d) { return d == 1; });
+}
+
 std::array<at::Tensor, 3> run_backward(const Part &p, const Settings &s, std::array<bool, 3> mask) {
-  at::ScalarType type = compute_type(p.out.scalar_type());
+  at::ScalarType type = is_trusted(p, s) ? compute_type(p.out.scalar_type()) : at::kFloat;
   at::Tensor grad = in_type(p.out, type);
   std::array<int64_t, 1> bias_sizes{grad.size(1)};
   auto [a, b, c] = at::convolution_backward(grad, in_type(p.input, type), in_type(p.weight, type), at::IntArrayRef(bias_sizes), s.stride,

@@ -32,7 +32,7 @@ namespace openmps::dense {
 namespace {
 
 // What one core does: multiply-adds and bytes a nanosecond.
-constexpr double kMacsPerNs = 40.0, kBytesPerNs = 8.0;
+constexpr double kMacsPerNs = 40.0, kNativeMacsPerNs = 160.0, kBytesPerNs = 8.0;
 constexpr int64_t kDepthBlock = 512;  // of products of halves through f32
 
 template <typename T>
@@ -292,7 +292,8 @@ double cost(const mps_dense_gemm &g) {
   double b = static_cast<double>(g.batch), m = static_cast<double>(g.m), n = static_cast<double>(g.n), k = static_cast<double>(g.k);
   double macs = b * m * n * k * (g.dtype == MPS_DTYPE_C64 ? 4.0 : 1.0);
   double bytes = b * (m * k + k * n + m * n) * static_cast<double>(c10::elementSize(scalar_type(g.dtype)));
-  return std::max(macs / kMacsPerNs, bytes / kBytesPerNs);
+  bool native = g.dtype != MPS_DTYPE_F32 && g.dtype != MPS_DTYPE_C64 && is_native(g, scalar_type(g.dtype));
+  return std::max(macs / (native ? kNativeMacsPerNs : kMacsPerNs), bytes / kBytesPerNs);
 }
 
 Cut cut(const mps_dense_gemm &g) {

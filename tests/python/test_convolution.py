@@ -53,6 +53,20 @@ def test_gradients(dtype, dimensions, options, groups, transposed):
     compare_gradients(lambda x, w, b: function(x, w, b, groups=groups, **options), x, w, bias, **LOOSE[dtype])
 
 
+def test_dilated_depthwise_bfloat16_is_right():
+    """torch 2.13.0 on the CPU gives wrong weight gradients here: compare with float32."""
+    x = make((1, 4, 60, 60), torch.bfloat16).contiguous(memory_format=torch.channels_last)
+    w, g = make((8, 1, 3, 3), torch.bfloat16, seed=1), make((1, 8, 56, 56), torch.bfloat16, seed=2).contiguous(memory_format=torch.channels_last)
+
+    def gradient(x, w, g):
+        w = w.clone().requires_grad_()
+        F.conv2d(x, w, groups=4, dilation=2).backward(g)
+        return w.grad
+
+    actual = gradient(x.to("mps"), w.to("mps"), g.to("mps")).cpu().float()
+    torch.testing.assert_close(actual, gradient(x.float(), w.float(), g.float()), rtol=2e-2, atol=1.0)
+
+
 @pytest.mark.parametrize("transposed", [False, True])
 def test_only_some_gradients(transposed):
     function, shape = (F.conv_transpose2d, (4, 6, 3, 3)) if transposed else (F.conv2d, (6, 4, 3, 3))
