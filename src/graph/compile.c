@@ -65,16 +65,8 @@ static const mps_tensor *iteration_tensor(compiler *c, uint32_t slot, mps_dtype 
 static mps_program_value lower(compiler *c, uint32_t n, const int8_t *order);
 
 static mps_program_value lower_source(compiler *c, const graph_node *node, uint32_t source, const int8_t *order) {
-  const graph_node *from = &c->b->nodes[source];
   int8_t inner[MPS_MAX_RANK];
-  memset(inner, -1, sizeof inner);
-  if (node->kind == NODE_VIEW) {
-    for (uint32_t d = 0; d < node->rank; d++)
-      if (node->order[d] >= 0 && from->sizes[node->order[d]] != 1) inner[node->order[d]] = order[d];
-  } else {
-    for (uint32_t d = 0; d < from->rank; d++)
-      if (from->sizes[d] != 1) inner[d] = order[d + node->rank - from->rank];
-  }
+  mps_graph_source_order(c->b, node, source, order, inner);
   return lower(c, source, inner);
 }
 
@@ -201,15 +193,33 @@ static void set_sizes(const compiler *c, graph_stage *stage) {
   }
 }
 
-/* The first operand that is read and has an element for each point: its strides say how the iteration goes best. */
-static uint8_t find_leader(const graph_stage *stage) {
+/* The operand whose strides say how the values of node `n` are gone through. */
+static uint8_t find_leader(const compiler *c, const graph_stage *stage, uint32_t n, bool root) {
+  const graph_leaf leaf = mps_graph_leader(c->b, c->plan->stored, n, root, c->stage->rank, c->stage->sizes);
+  if (leaf.node == MPS_GRAPH_NONE) return UINT8_MAX;
+  const graph_node *node = &c->b->nodes[leaf.node];
+  const uint32_t slot = node->kind == NODE_INPUT ? node->index : c->slots[leaf.node];
   for (uint32_t o = 0; o < stage->operand_count; o++) {
-    if (stage->operands[o].constant || stage->operands[o].access != 1) continue;
-    bool whole = true;
-    for (uint32_t d = 0; d < stage->rank; d++) whole = whole && (stage->sizes[d] == 1 || stage->operand_sources[o].order[d] >= 0);
-    if (whole) return (uint8_t)o;
+    const graph_operand *source = &stage->operand_sources[o];
+    if (source->slot != slot || stage->operands[o].access != 1) continue;
+    bool same = true;
+    for (uint32_t d = 0; d < node->rank; d++) same = same && (leaf.order[d] < 0 || source->order[leaf.order[d]] == (int8_t)d);
+    if (same) return (uint8_t)o;
   }
   return UINT8_MAX;
+}
+
+static void find_leaders(const compiler *c, graph_stage *stage) {
+  const uint16_t first = c->stage->roots[0];
+  const uint32_t n = first & MPS_GRAPH_OUTPUT_ROOT ? c->b->outputs[first & ~MPS_GRAPH_OUTPUT_ROOT] : first;
+  stage->leader = stage->reduces ? find_leader(c, stage, c->b->nodes[n].sources[0], false) : find_leader(c, stage, n, true);
+  for (uint32_t r = 0; !stage->reduces && r < c->stage->root_count; r++) {
+    const uint16_t root = c->stage->roots[r];
+    if (root & MPS_GRAPH_OUTPUT_ROOT) continue;
+    for (uint32_t o = 0; o < stage->operand_count; o++)
+      if (stage->operand_sources[o].slot == c->slots[root] && stage->operands[o].access == 2)
+        stage->operand_sources[o].leader = find_leader(c, stage, root, true);
+  }
 }
 
 static mps_status set_operands(compiler *c, graph_stage *stage) {
@@ -256,7 +266,7 @@ static mps_status compile_stage(compiler *c, uint32_t number) {
   set_sizes(c, stage);
   MPS_TRY(set_results(c, stage));
   MPS_TRY(set_operands(c, stage));
-  stage->leader = find_leader(stage);
+  find_leaders(c, stage);
   stage->cost = c->program.cost + 0.1f * (float)stage->operand_count + (stage->reduces ? 0.1f : 0.0f);
   return MPS_STATUS_OK;
 }

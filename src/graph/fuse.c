@@ -26,6 +26,52 @@ typedef struct fuser {
 static const graph_node *node_at(const fuser *f, uint32_t n) { return &f->b->nodes[n]; }
 static bool computes(const graph_node *node) { return node->kind == NODE_FORMULA || node->kind == NODE_CAST; }
 
+/* ---- leaders ---- */
+void mps_graph_source_order(const mps_graph_builder *builder, const graph_node *node, uint32_t source, const int8_t *order, int8_t *out_order) {
+  const graph_node *from = &builder->nodes[source];
+  memset(out_order, -1, MPS_MAX_RANK);
+  if (node->kind == NODE_VIEW) {
+    for (uint32_t d = 0; d < node->rank; d++)
+      if (node->order[d] >= 0 && from->sizes[node->order[d]] != 1) out_order[node->order[d]] = order[d];
+  } else {
+    for (uint32_t d = 0; d < from->rank; d++)
+      if (from->sizes[d] != 1) out_order[d] = order[d + node->rank - from->rank];
+  }
+}
+
+static bool covers(uint32_t node_rank, const int8_t *order, uint32_t rank, const int64_t *sizes) {
+  uint32_t seen = 0;
+  for (uint32_t d = 0; d < node_rank; d++)
+    if (order[d] >= 0) seen |= 1u << order[d];
+  for (uint32_t d = 0; d < rank; d++)
+    if (sizes[d] != 1 && !(seen >> d & 1u)) return false;
+  return true;
+}
+
+graph_leaf mps_graph_leader(const mps_graph_builder *builder, const uint8_t *stored, uint32_t n, bool root, uint32_t rank, const int64_t *sizes) {
+  graph_leaf leaf = {.node = n};
+  memset(leaf.order, -1, sizeof leaf.order);
+  for (uint32_t d = 0; d < rank; d++) leaf.order[d] = (int8_t)d;
+  for (;; root = false) {
+    const graph_node *node = &builder->nodes[leaf.node];
+    if (node->kind == NODE_INPUT || node->kind == NODE_REDUCE || (stored[leaf.node] && !root)) return leaf;
+    graph_leaf next = {.node = MPS_GRAPH_NONE};
+    for (uint32_t i = 0; i < node->source_count && next.node == MPS_GRAPH_NONE; i++) {
+      mps_graph_source_order(builder, node, node->sources[i], leaf.order, next.order);
+      if (builder->nodes[node->sources[i]].category != MPS_CATEGORY_NUMBER && covers(builder->nodes[node->sources[i]].rank, next.order, rank, sizes))
+        next.node = node->sources[i];
+    }
+    if (next.node == MPS_GRAPH_NONE) return next;
+    leaf = next;
+  }
+}
+
+static bool same_leader(const fuser *f, uint32_t a, uint32_t b, const graph_stage_plan *stage) {
+  const graph_leaf x = mps_graph_leader(f->b, f->stored, a, false, stage->rank, stage->sizes);
+  const graph_leaf y = mps_graph_leader(f->b, f->stored, b, false, stage->rank, stage->sizes);
+  return x.node == y.node && (x.node == MPS_GRAPH_NONE || memcmp(x.order, y.order, sizeof x.order) == 0);
+}
+
 /* ---- what is stored ---- */
 /* Follows the expression of a program of `space` elements down to what lies in memory. */
 static void mark(fuser *f, uint32_t n, int64_t space, bool root) {
@@ -159,6 +205,7 @@ static bool joins(fuser *f, const graph_stage_plan *stage, const graph_stage_pla
       memcmp(stage->sizes, wanted->sizes, stage->rank * sizeof stage->sizes[0]) != 0)
     return false;
   if (f->b->options & MPS_GRAPH_UNFUSED || stage->root_count == (stage->reduces ? MPS_REDUCE_MAX_RESULTS : MPS_PROGRAM_MAX_OPERANDS / 2)) return false;
+  if (stage->reduces && !same_leader(f, node_at(f, stage->roots[0])->sources[0], node_at(f, wanted->roots[0])->sources[0], stage)) return false;
   begin_measure(f);
   for (uint32_t r = 0; r < stage->root_count; r++) measure_root(f, stage->roots[r]);
   measure_root(f, wanted->roots[0]);

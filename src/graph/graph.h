@@ -80,6 +80,18 @@ typedef struct graph_plan {
   uint8_t *stored; /* a node: 1 if its value goes to temporary memory (freed by mps_graph_plan_fini) */
 } graph_plan;
 
+/* A tensor in memory as an iteration meets it. */
+typedef struct graph_leaf {
+  uint32_t node; /* MPS_GRAPH_NONE: none */
+  int8_t order[MPS_MAX_RANK]; /* the node's dimension -> the iteration's; -1: broadcast */
+} graph_leaf;
+
+/* How the dimensions of `node` meet those of its source, given how they meet the iteration. */
+void mps_graph_source_order(const mps_graph_builder *builder, const graph_node *node, uint32_t source, const int8_t *order, int8_t *out_order);
+/* The tensor whose layout a value of this shape follows: of each formula's sources the first that has the whole shape leads. What is stored on the
+ * way has its leader's layout, so that the way through memory, and with it the order of sums, does not depend on what is fused. */
+graph_leaf mps_graph_leader(const mps_graph_builder *builder, const uint8_t *stored, uint32_t node, bool root, uint32_t rank, const int64_t *sizes);
+
 MPS_WARN_UNUSED mps_status mps_graph_plan(const mps_graph_builder *builder, graph_plan *out_plan);
 void mps_graph_plan_fini(graph_plan *plan);
 
@@ -89,6 +101,7 @@ typedef struct graph_operand {
   uint16_t slot;     /* MPS_GRAPH_NO_SLOT: a constant */
   uint8_t parameter; /* constants: number of the scalar, or MPS_PROGRAM_NO_PARAMETER */
   uint8_t dtype;     /* of the parameter's rounding */
+  uint8_t leader;    /* written temporaries: operand whose layout it takes; 255: row-major */
   int8_t order[MPS_MAX_RANK]; /* dimension of the iteration -> the tensor's; -1: stays */
 } graph_operand;
 

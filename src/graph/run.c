@@ -51,8 +51,8 @@ typedef struct runner {
 static uint64_t magnitude(int64_t stride) { return stride < 0 ? -(uint64_t)stride : (uint64_t)stride; }
 
 /* Strides of the leader over the iteration, in elements; row-major ones where nothing leads. */
-static void leading_strides(const runner *run, const graph_stage *stage, int64_t *out) {
-  if (stage->leader == UINT8_MAX) {
+static void leading_strides(const runner *run, const graph_stage *stage, uint8_t leader, int64_t *out) {
+  if (leader == UINT8_MAX) {
     int64_t stride = 1;
     for (uint32_t d = stage->rank; d-- > 0;) {
       out[d] = stride;
@@ -60,36 +60,47 @@ static void leading_strides(const runner *run, const graph_stage *stage, int64_t
     }
     return;
   }
-  const graph_operand *source = &stage->operand_sources[stage->leader];
+  const graph_operand *source = &stage->operand_sources[leader];
   const place *from = &run->places[source->slot];
   for (uint32_t d = 0; d < stage->rank; d++) out[d] = source->order[d] < 0 || from->constant ? 0 : from->strides[source->order[d]];
 }
 
-/* Large strides first; expanded dimensions before all. Stable. */
+static bool goes_before(int64_t stride, int64_t other) {
+  const uint64_t a = magnitude(stride), b = magnitude(other);
+  return a == 0 ? b != 0 : b != 0 && a > b;
+}
+
+/* Large strides first; expanded dimensions before all. Stable; dimensions of size 1 stay unless one moves past them. */
 static void sort_dimensions(uint8_t *order, uint32_t count, const int64_t *strides, const int64_t *sizes) {
   for (uint32_t i = 1; i < count; i++) {
     const uint8_t moved = order[i];
+    uint32_t to = i;
     if (sizes[moved] == 1) continue;
-    uint32_t j = i;
-    for (; j > 0; j--) {
-      const uint64_t a = magnitude(strides[moved]), b = magnitude(strides[order[j - 1]]);
-      if (sizes[order[j - 1]] != 1 && !(a == 0 ? b != 0 : b != 0 && a > b)) break;
-      order[j] = order[j - 1];
+    for (uint32_t j = i; j-- > 0;) {
+      if (sizes[order[j]] == 1) continue;
+      if (!goes_before(strides[moved], strides[order[j]])) break;
+      to = j;
     }
-    order[j] = moved;
+    memmove(order + to + 1, order + to, i - to);
+    order[to] = moved;
   }
 }
 
-static int64_t innermost_stride(const uint8_t *order, uint32_t count, const int64_t *strides, const int64_t *sizes) {
-  while (count > 0 && sizes[order[count - 1]] == 1) count--;
-  return count ? strides[order[count - 1]] : 0;
+/* Does the innermost dimension stay? Then outputs lie side by side. It is a matter of order alone: gaps between elements do not count. */
+static bool innermost_is_kept(const graph_stage *stage, const int64_t *strides) {
+  uint8_t all[MPS_MAX_RANK];
+  for (uint32_t d = 0; d < stage->rank; d++) all[d] = (uint8_t)d;
+  sort_dimensions(all, stage->rank, strides, stage->sizes);
+  uint32_t last = stage->rank;
+  while (last > 0 && stage->sizes[all[last - 1]] == 1) last--;
+  return last > 0 && !(stage->mask >> all[last - 1] & 1u);
 }
 
-static void order_stage(const runner *run, const graph_stage *stage, stage_order *out) {
+static void order_stage(const runner *run, const graph_stage *stage, uint8_t leader, stage_order *out) {
   int64_t strides[MPS_MAX_RANK];
   uint8_t kept[MPS_MAX_RANK], reduced[MPS_MAX_RANK];
   uint32_t kept_count = 0, reduced_count = 0;
-  leading_strides(run, stage, strides);
+  leading_strides(run, stage, leader, strides);
   for (uint32_t d = 0; d < stage->rank; d++) {
     if (stage->mask >> d & 1u)
       reduced[reduced_count++] = (uint8_t)d;
@@ -98,12 +109,8 @@ static void order_stage(const runner *run, const graph_stage *stage, stage_order
   }
   sort_dimensions(kept, kept_count, strides, stage->sizes);
   sort_dimensions(reduced, reduced_count, strides, stage->sizes);
-  out->outer = 0;
-  if (stage->reduces && stage->kept_count > 1 && stage->reduce_count > 1) {
-    const bool kept_dense = magnitude(innermost_stride(kept, kept_count, strides, stage->sizes)) == 1;
-    const bool reduced_dense = magnitude(innermost_stride(reduced, reduced_count, strides, stage->sizes)) == 1;
-    out->outer = (kept_dense && !reduced_dense) || (stage->kept_count >= MANY_OUTPUTS && stage->reduce_count < SHORT_REDUCTION);
-  }
+  out->outer = stage->reduces && stage->kept_count > 1 && stage->reduce_count > 1 &&
+               (innermost_is_kept(stage, strides) || (stage->kept_count >= MANY_OUTPUTS && stage->reduce_count < SHORT_REDUCTION));
   memcpy(out->order, out->outer ? reduced : kept, out->outer ? reduced_count : kept_count);
   memcpy(out->order + (out->outer ? reduced_count : kept_count), out->outer ? kept : reduced, out->outer ? kept_count : reduced_count);
   out->logical = !out->outer;
@@ -133,11 +140,14 @@ static void order_stages(runner *run) {
   const uint32_t first = graph->input_count + graph->output_count;
   for (uint32_t s = 0; s < graph->stage_count; s++) {
     const graph_stage *stage = &graph->stages[s];
-    order_stage(run, stage, &run->orders[s]);
+    order_stage(run, stage, stage->leader, &run->orders[s]);
     for (uint32_t r = 0; r < stage->result_count; r++) place_temporary(run, &run->orders[s], stage->rank, stage->result_slots[r]);
     for (uint32_t o = 0; o < stage->operand_count; o++) {
       const uint16_t slot = stage->operand_sources[o].slot;
-      if (stage->operands[o].access == 2 && slot >= first && slot != MPS_GRAPH_NO_SLOT) place_temporary(run, &run->orders[s], stage->rank, slot);
+      if (stage->operands[o].access != 2 || slot < first || slot == MPS_GRAPH_NO_SLOT) continue;
+      stage_order own;
+      order_stage(run, stage, stage->operand_sources[o].leader, &own);
+      place_temporary(run, &own, stage->rank, slot);
     }
   }
 }

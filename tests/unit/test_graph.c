@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/options.h"
 #include "base/thread.h"
 #include "graph/graph.h"
 #include "runtime/buffer.h"
@@ -333,6 +334,53 @@ static void goes_by_rows(void) {
   norm_case(65, 130, MPS_DTYPE_BF16);
 }
 
+/* ---- threads ---- */
+static void build_both(mps_graph_builder *b, const int64_t *sizes) {
+  node x = mps_graph_input(b, MPS_DTYPE_F32, 2, sizes), y = unary(b, "exp", x);
+  for (int64_t d = 0; d < 2; d++) mps_graph_output(b, mps_graph_reduce(b, MPS_GRAPH_SUM, y, &d, 1, true), MPS_DTYPE_F32);
+  mps_graph_output(b, mps_graph_reduce(b, MPS_GRAPH_SUM, y, NULL, 0, true), MPS_DTYPE_F32);
+  mps_graph_output(b, binary(b, "div", y, mps_graph_reduce(b, MPS_GRAPH_SUM, y, (int64_t[]){1}, 1, true)), MPS_DTYPE_F32);
+}
+
+/* The four results behind each other. */
+static float *results_with(const char *threads, int64_t rows, int64_t columns) {
+  mps_device *before = device;
+  mps_stream *stream_before = stream;
+  mps_option_set(MPS_OPTION_THREADS, threads);
+  CHECK_OK(mps_device_open("host", &device));
+  mps_option_set(MPS_OPTION_THREADS, NULL);
+  stream = mps_stream_default(device);
+  random_state = 7;
+  const int64_t sizes[4][2] = {{1, columns}, {rows, 1}, {1, 1}, {rows, columns}};
+  mps_graph *graph = compile(build_both, sizes[3], 0);
+  mps_tensor x = make_random(MPS_DTYPE_F32, 2, sizes[3]), out[4];
+  for (int i = 0; i < 4; i++) out[i] = make(MPS_DTYPE_F32, 2, sizes[i]);
+  run(graph, &x, 1, out, 4);
+  float *all = malloc((size_t)(columns + rows + 1 + rows * columns) * sizeof *all), *at = all;
+  for (int i = 0; i < 4; i++) {
+    memcpy(at, floats(&out[i]), (size_t)mps_tensor_element_count(&out[i]) * sizeof *at);
+    at += mps_tensor_element_count(&out[i]);
+  }
+  release(&x, 1);
+  release(out, 4);
+  mps_graph_release(graph);
+  mps_device_release(device);
+  device = before;
+  stream = stream_before;
+  return all;
+}
+
+static void is_the_same_on_all_threads(void) {
+  static const int64_t shapes[][2] = {{3, 300000}, {100000, 7}, {1000, 1000}, {40000, 20}};
+  for (int i = 0; i < 4; i++) {
+    const int64_t rows = shapes[i][0], columns = shapes[i][1];
+    float *one_thread = results_with("1", rows, columns), *many = results_with("7", rows, columns);
+    CHECK(memcmp(one_thread, many, (size_t)(columns + rows + 1 + rows * columns) * sizeof *many) == 0);
+    free(one_thread);
+    free(many);
+  }
+}
+
 /* ---- aliasing ---- */
 static void build_shifted(mps_graph_builder *b, const int64_t *sizes) {
   node x = mps_graph_input(b, MPS_DTYPE_F32, 2, sizes);
@@ -541,6 +589,7 @@ int main(void) {
   RUN(reduces_all_kinds);
   RUN(reduces_nothing);
   RUN(goes_by_rows);
+  RUN(is_the_same_on_all_threads);
   RUN(keeps_what_is_read);
   RUN(takes_numbers);
   RUN(splits_long_programs);
