@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
-#include "ops/program_builder.h"
+#include "graph/program_builder.h"
 
 mps_status mps_graph_builder_create(mps_device *device, const char *label, mps_graph_builder **out_builder) {
   *out_builder = calloc(1, sizeof **out_builder);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
-#include "ops/program_builder.h"
+#include "graph/program_builder.h"
 #include "runtime/device.h"
 
 #define MAX_VALUES 128

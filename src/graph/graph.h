@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "driver/driver.h"
 #include "openmps/graph.h"
-#include "ops/formula.h"
+#include "graph/formula.h"
 
 #define MPS_GRAPH_MAX_NODES 1024
 #define MPS_GRAPH_MAX_TENSORS 64 /* inputs, or outputs, or scalars */

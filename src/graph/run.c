@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
-#include "ops/program_builder.h"
+#include "graph/program_builder.h"
 #include "runtime/buffer.h"
 #include "runtime/device.h"
 #include "runtime/stream.h"
@@ -359,13 +359,6 @@ static mps_status redirect(runner *run, uint32_t output, const mps_tensor *targe
   return MPS_STATUS_OK;
 }
 
-static mps_status copy_to(const mps_graph *graph, mps_stream *stream, const mps_tensor *from, const mps_tensor *to) {
-  mps_program_builder builder;
-  mps_program_begin(&builder, graph->label, to->rank, to->sizes);
-  mps_program_write(&builder, mps_program_read(&builder, from), to);
-  return mps_program_encode(&builder, stream);
-}
-
 /* Encodes with the outputs of `crossing` beside the inputs, and moves them at the end. */
 static mps_status encode_crossing(runner *run, uint64_t crossing, const mps_tensor *outputs) {
   mps_tensor *beside = calloc(run->graph->output_count, sizeof *beside);
@@ -379,7 +372,7 @@ static mps_status encode_crossing(runner *run, uint64_t crossing, const mps_tens
   }
   for (uint32_t o = 0; o < run->graph->output_count; o++) {
     if (!beside[o].buffer) continue;
-    if (status == MPS_STATUS_OK) status = copy_to(run->graph, run->stream, &beside[o], &outputs[o]);
+    if (status == MPS_STATUS_OK) status = mps_program_copy(run->stream, run->graph->label, &beside[o], &outputs[o]);
     mps_buffer_release(beside[o].buffer);
   }
   free(beside);

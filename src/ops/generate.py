@@ -3,7 +3,7 @@
 
     generate.py --table FOLDER --output FOLDER
 
-writes include/openmps/ops.h (public prototypes, the operator enum), ops/formulas.h (private), and the C files operators.c,
+writes include/openmps/ops.h (public prototypes, the operator enum), graph/formulas.h (private), and the C files operators.c,
 formulas.c and pointwise_bodies.c. Files are rewritten only when their text changes. Others import load() for the rows.
 """
 import argparse
@@ -255,8 +255,8 @@ def text_operators(operators):
 
 
 def text_formulas_header(functors):
-    lines = [HEAD % "formulas: the numbers of the formulas. What each of them takes and gives is in mps_formula_infos (src/ops/formula.h)."]
-    lines.append("#ifndef OPENMPS_OPS_FORMULAS_H\n#define OPENMPS_OPS_FORMULAS_H\n\ntypedef enum mps_formula {")
+    lines = [HEAD % "formulas: the numbers of the formulas. What each of them takes and gives is in mps_formula_infos (src/graph/formula.h)."]
+    lines.append("#ifndef OPENMPS_GRAPH_FORMULAS_H\n#define OPENMPS_GRAPH_FORMULAS_H\n\ntypedef enum mps_formula {")
     lines += ["  MPS_FORMULA_%s," % name.upper() for name in functors]
     lines.append("  MPS_FORMULA_COUNT\n} mps_formula;\n\n#endif")
     return "\n".join(lines) + "\n"
@@ -266,7 +266,7 @@ def text_formulas(functors):
     code = {"T": "MPS_FORMULA_SAME"}
     code.update({c: "MPS_COMPUTE_%s" % c.upper() for c in COMPUTES})
     result = {"T": "SAME", "real": "REAL", "complex": "COMPLEX", "bool": "BOOL"}
-    lines = [HEAD % "formulas: the information table of formula.h.", '#include "ops/formula.h"\n', "const mps_formula_info mps_formula_infos[] = {"]
+    lines = [HEAD % "formulas: the information table of formula.h.", '#include "graph/formula.h"\n', "const mps_formula_info mps_formula_infos[] = {"]
     for f in functors.values():
         mask = " | ".join("1u << MPS_COMPUTE_%s" % t.upper() for t in f.types)
         sources = ", ".join(code[s] for s in f.sources) or "0"
@@ -320,7 +320,7 @@ def main():
         sys.exit("operator table: %s" % error)
     texts = {
         "include/openmps/ops.h": text_ops_header(operators),
-        "private/ops/formulas.h": text_formulas_header(functors),
+        "private/graph/formulas.h": text_formulas_header(functors),
         "operators.c": text_operators(operators),
         "formulas.c": text_formulas(functors),
         "pointwise_bodies.c": text_bodies(operators),

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/program_builder.h"
+#include "graph/program_builder.h"
 
 mps_status mps_pointwise(mps_stream *stream, mps_formula formula, const mps_tensor *const *inputs, uint32_t input_count,
                          const mps_scalar *parameters, uint32_t parameter_count, const mps_tensor *out, const char *label) {

@@ -6,7 +6,7 @@
 #define OPENMPS_OPS_POINTWISE_H
 
 #include "openmps/ops.h"
-#include "ops/formula.h"
+#include "graph/formula.h"
 
 /* out = formula(inputs..., parameters...). The counts are the formula's; inputs broadcast to out's shape. out may be strided, exactly
  * one of the inputs, or lie across one. `label` lives for ever. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ops/pointwise.h"
-#include "ops/program_builder.h"
+#include "graph/program_builder.h"
 
 /* Limits are converted to the tensors' dtype: they take no part in promotion. */
 static mps_status limited(mps_stream *stream, mps_formula formula, const mps_tensor *const *tensors, uint32_t promoted,

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "ops/pointwise.h"
-#include "ops/program_builder.h"
+#include "graph/program_builder.h"
 
 /* The formula of a power by a number that has one of its own, as PyTorch chooses them; MPS_FORMULA_COUNT: none. */
 static mps_formula power_formula(double exponent, mps_dtype common) {

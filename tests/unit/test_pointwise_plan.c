@@ -4,7 +4,7 @@
  */
 #include "test.h"
 
-#include "ops/program_builder.h"
+#include "graph/program_builder.h"
 
 static const mps_dtype B = MPS_DTYPE_BOOL, U8 = MPS_DTYPE_U8, I8 = MPS_DTYPE_I8, I16 = MPS_DTYPE_I16, I32 = MPS_DTYPE_I32, I64 = MPS_DTYPE_I64,
                        F16 = MPS_DTYPE_F16, BF16 = MPS_DTYPE_BF16, F32 = MPS_DTYPE_F32, C32 = MPS_DTYPE_C32, C64 = MPS_DTYPE_C64;

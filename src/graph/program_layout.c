@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "ops/program_builder.h"
+#include "graph/program_builder.h"
 
 static uint32_t drop_ones(uint32_t rank, int64_t *sizes, mps_operand *operands, uint32_t operand_count) {
   uint32_t kept = 0;

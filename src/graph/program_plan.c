@@ -4,8 +4,7 @@
  */
 #include <string.h>
 
-#include "ops/pointwise.h"
-#include "ops/program_builder.h"
+#include "graph/program_builder.h"
 #include "runtime/buffer.h"
 #include "runtime/device.h"
 #include "runtime/stream.h"
@@ -219,7 +218,7 @@ static mps_status encode_with_temporaries(mps_program_builder *builder, mps_stre
       continue;
     temporaries[w].flags = targets[w].flags = 0;
     if (status == MPS_STATUS_OK)
-      status = mps_op_copy(stream, &temporaries[w], &targets[w]);
+      status = mps_program_copy(stream, builder->label, &temporaries[w], &targets[w]);
     mps_buffer_release(temporaries[w].buffer);
   }
   return status;
@@ -235,4 +234,11 @@ mps_status mps_program_encode(mps_program_builder *builder, mps_stream *stream) 
     if (meets_a_read(builder, builder->operand_tensors[builder->writes[w].operand]))
       crossing |= 1u << w;
   return crossing ? encode_with_temporaries(builder, stream, crossing) : encode_step(builder, stream);
+}
+
+mps_status mps_program_copy(mps_stream *stream, const char *label, const mps_tensor *from, const mps_tensor *to) {
+  mps_program_builder builder;
+  mps_program_begin(&builder, label, to->rank, to->sizes);
+  mps_program_write(&builder, mps_program_read(&builder, from), to);
+  return mps_program_encode(&builder, stream);
 }

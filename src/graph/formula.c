@@ -2,7 +2,7 @@
  *
  * formula: promotion and computing types. The promotion table follows torch.promote_types; the categories follow torch.result_type.
  */
-#include "ops/formula.h"
+#include "graph/formula.h"
 
 #include <string.h>
 

@@ -4,11 +4,11 @@
  *
  * Nothing here touches a device. The table itself is generated from the `functor` rows of src/ops/table.
  */
-#ifndef OPENMPS_OPS_FORMULA_H
-#define OPENMPS_OPS_FORMULA_H
+#ifndef OPENMPS_GRAPH_FORMULA_H
+#define OPENMPS_GRAPH_FORMULA_H
 
 #include "driver/program.h"
-#include "ops/formulas.h"
+#include "graph/formulas.h"
 
 /* A source that is read in the formula's own type T; any other value is an mps_compute. */
 #define MPS_FORMULA_SAME 255

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ops/program_builder.h"
+#include "graph/program_builder.h"
 #include "runtime/device.h"
 
 #define CAST_COUNT (MPS_COMPUTE_COUNT * 8)

@@ -2,7 +2,7 @@
  *
  * program_builder: values, promotion, conversions between computing types, and the final layout of a program.
  */
-#include "ops/program_builder.h"
+#include "graph/program_builder.h"
 
 #include <string.h>
 

@@ -14,11 +14,11 @@
  * All values that a program reads are the old ones: written tensors may be exactly one that is read; any other overlap goes through a
  * temporary. A failure is remembered and returned by the last call. Tensors are borrowed until then. Planning needs no device.
  */
-#ifndef OPENMPS_OPS_PROGRAM_BUILDER_H
-#define OPENMPS_OPS_PROGRAM_BUILDER_H
+#ifndef OPENMPS_GRAPH_PROGRAM_BUILDER_H
+#define OPENMPS_GRAPH_PROGRAM_BUILDER_H
 
 #include "openmps/stream.h"
-#include "ops/formula.h"
+#include "graph/formula.h"
 
 /* Something that formulas take: a tensor, a number, or the result of a formula. */
 typedef struct mps_program_value {
@@ -94,6 +94,8 @@ MPS_WARN_UNUSED mps_status mps_program_finish(mps_program_builder *builder, uint
 MPS_WARN_UNUSED mps_status mps_program_find_functions(mps_program_builder *builder, mps_device *device);
 /* Plans and encodes. An empty iteration space encodes nothing. */
 MPS_WARN_UNUSED mps_status mps_program_encode(mps_program_builder *builder, mps_stream *stream);
+/* A program that copies and converts. */
+MPS_WARN_UNUSED mps_status mps_program_copy(mps_stream *stream, const char *label, const mps_tensor *from, const mps_tensor *to);
 
 /* ---- program_layout.c ---- */
 /* Drops dimensions of size 1, orders the others by the strides of operand `leader` and merges what lies together in all operands. */
