@@ -50,11 +50,16 @@ kernel void attention_softmax(device T *scores [[buffer(0)]], device const void 
   float largest = lanes[0];
   for (uint i = 1; i < LANES; i++) largest = max(largest, lanes[i]);
 
+  const bool keeps = sizeof(T) == sizeof(float) && largest != -INFINITY; // exponentials that need no second rounding are not made twice
   for (uint i = 0; i < LANES; i++) lanes[i] = 0.0f;
   for (int64_t c = 0; c < visible; c += LANES) {
     uint count = uint(min(int64_t(LANES), visible - c));
     VECTORIZE
-    for (uint i = 0; i < count; i++) lanes[i] += exp(float(row[c + i]) - largest);
+    for (uint i = 0; i < count; i++) {
+      float power = exp(float(row[c + i]) - largest);
+      lanes[i] += power;
+      if (keeps) row[c + i] = T(power);
+    }
   }
   for (uint width = LANES / 2; width > 0; width /= 2)
     for (uint i = 0; i < width; i++) lanes[i] += lanes[i + width];
@@ -67,7 +72,7 @@ kernel void attention_softmax(device T *scores [[buffer(0)]], device const void 
     for (int64_t c = 0; c < visible; c++) row[c] = unordered ? T(NAN) : T(0.0f);
   } else {
     VECTORIZE
-    for (int64_t c = 0; c < visible; c++) row[c] = T(exp(float(row[c]) - largest) * factor);
+    for (int64_t c = 0; c < visible; c++) row[c] = T((sizeof(T) == sizeof(float) ? float(row[c]) : exp(float(row[c]) - largest)) * factor);
   }
   for (int64_t c = visible; c < a.columns; c++) row[c] = T(0.0f);
 }

@@ -14,6 +14,7 @@
 
 #define GROUP_BYTES (4 << 20) /* of the scores of one group */
 #define SMALLEST_GROUP_ROWS 64
+#define CAUSAL_GROUP_ROWS 128 /* a group computes no column that its last row does not see */
 #define SOFTMAX_NS 1.0 /* an element, on one core */
 
 /* What attention is, without its tensors. query is (batch, heads, rows, depth), key (batch, key_heads, columns, depth). */
@@ -43,15 +44,15 @@ static mps_status check(const mps_tensor *query, const mps_tensor *key, const mp
 
 /* ---- plan ---- */
 
-static shape plan(const mps_tensor *query, const mps_tensor *key, const mps_tensor *value) {
+static shape plan(const mps_tensor *query, const mps_tensor *key, const mps_tensor *value, bool is_causal) {
   shape s = {.dtype = query->dtype, .batch = query->sizes[0], .heads = query->sizes[1], .key_heads = key->sizes[1], .rows = query->sizes[2],
              .columns = key->sizes[2], .depth = query->sizes[3], .value_depth = value->sizes[3]};
   int64_t row_bytes = s.columns * (int64_t)mps_dtype_size(s.dtype);
   int64_t most_heads = s.heads / s.key_heads == 1 ? s.heads : s.heads / s.key_heads; /* heads of one group share keys, or have one each */
   int64_t rows = row_bytes > 0 ? GROUP_BYTES / row_bytes : s.rows;
-  s.group_rows = s.rows;
-  if (rows >= s.rows) {
-    s.group_heads = s.rows > 0 ? rows / s.rows : 1;
+  s.group_rows = is_causal && s.rows > CAUSAL_GROUP_ROWS ? CAUSAL_GROUP_ROWS : s.rows;
+  if (rows >= s.group_rows) {
+    s.group_heads = s.group_rows > 0 ? rows / s.group_rows : 1;
     if (s.group_heads > most_heads) s.group_heads = most_heads;
   } else {
     s.group_heads = 1;
@@ -71,10 +72,10 @@ static mps_tensor part(const mps_tensor *tensor, int64_t batch, int64_t head, in
 }
 
 static mps_status encode_softmax(mps_stream *stream, const shape *s, mps_buffer *scores, const mps_tensor *mask, bool is_causal, int64_t heads,
-                                 int64_t first_row, int64_t rows) {
+                                 int64_t first_row, int64_t rows, int64_t columns) {
   mps_pipeline *pipeline;
   MPS_TRY(mps_dense_pipeline(stream, "attention_softmax", s->dtype, &pipeline));
-  mps_attention_arguments arguments = {.rows = rows, .columns = s->columns, .first_row = first_row, .is_causal = is_causal};
+  mps_attention_arguments arguments = {.rows = rows, .columns = columns, .first_row = first_row, .is_causal = is_causal};
   mps_encoder encoder;
   mps_encoder_begin(&encoder, stream, "attention");
   mps_encoder_set_pipeline(&encoder, pipeline);
@@ -87,7 +88,7 @@ static mps_status encode_softmax(mps_stream *stream, const shape *s, mps_buffer 
     mps_encoder_set_buffer(&encoder, 1, scores, 0, MPS_ACCESS_READ);
   }
   mps_encoder_set_bytes(&encoder, 2, &arguments, sizeof arguments);
-  mps_encoder_set_cost(&encoder, SOFTMAX_NS * (double)heads * (double)rows * (double)s->columns);
+  mps_encoder_set_cost(&encoder, SOFTMAX_NS * (double)heads * (double)rows * (double)columns);
   const uint64_t threads[3] = {(uint64_t)rows, (uint64_t)heads, 1};
   return mps_encoder_dispatch(&encoder, threads, NULL);
 }
@@ -97,18 +98,19 @@ static mps_status encode_group(mps_stream *stream, const shape *s, const mps_ten
                                const mps_tensor *mask, bool is_causal, double scale, const mps_tensor *out, mps_buffer *scores, int64_t batch,
                                int64_t head, int64_t heads, int64_t row, int64_t rows) {
   int64_t shared = s->heads / s->key_heads, key_head = head / shared;
+  int64_t columns = is_causal && row + rows < s->columns ? row + rows : s->columns;
   mps_tensor q = part(query, batch, head, row), k = part(key, batch, key_head, 0), v = part(value, batch, key_head, 0), o = part(out, batch, head, row);
-  mps_gemm gemm = {.dtype = s->dtype, .batch = heads, .m = rows, .n = s->columns, .k = s->depth, .alpha = mps_scalar_float(scale),
+  mps_gemm gemm = {.dtype = s->dtype, .batch = heads, .m = rows, .n = columns, .k = s->depth, .alpha = mps_scalar_float(scale),
                    .beta = mps_scalar_int(0)};
   int key_batch = shared == 1 ? 1 : -1;
   gemm.a = mps_gemm_operand_of(&q, 1, 2, 3);
   gemm.b = mps_gemm_operand_of(&k, key_batch, 3, 2);
-  gemm.out = (mps_gemm_operand){.buffer = scores, .strides = {rows * s->columns, s->columns, 1}};
+  gemm.out = (mps_gemm_operand){.buffer = scores, .strides = {rows * columns, columns, 1}};
   MPS_TRY(mps_gemm_run(stream, "attention", &gemm));
   mps_tensor m;
   if (mask != NULL) m = part(mask, batch, head, row);
-  MPS_TRY(encode_softmax(stream, s, scores, mask != NULL ? &m : NULL, is_causal, heads, row, rows));
-  mps_gemm second = {.dtype = s->dtype, .batch = heads, .m = rows, .n = s->value_depth, .k = s->columns, .alpha = mps_scalar_int(1),
+  MPS_TRY(encode_softmax(stream, s, scores, mask != NULL ? &m : NULL, is_causal, heads, row, rows, columns));
+  mps_gemm second = {.dtype = s->dtype, .batch = heads, .m = rows, .n = s->value_depth, .k = columns, .alpha = mps_scalar_int(1),
                      .beta = mps_scalar_int(0)};
   second.a = gemm.out;
   second.b = mps_gemm_operand_of(&v, key_batch, 2, 3);
@@ -153,7 +155,7 @@ mps_status mps_op_attention(mps_stream *stream, const mps_tensor *query, const m
   if (mask != NULL) m = *mask;
   mps_tensor *const joined[] = {&q, &k, &v, &o, mask != NULL ? &m : NULL};
   join_batch(joined, 5);
-  shape s = plan(&q, &k, &v);
+  shape s = plan(&q, &k, &v, is_causal);
   mps_buffer *scores = NULL;
   size_t bytes = (size_t)(s.group_heads * s.group_rows * s.columns) * mps_dtype_size(s.dtype);
   MPS_TRY(mps_buffer_create(mps_stream_device(stream), stream, bytes > 0 ? bytes : 1, &scores));
