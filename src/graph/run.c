@@ -384,6 +384,8 @@ mps_status mps_graph_run(const mps_graph *graph, mps_stream *stream, const mps_t
   if (input_count != graph->input_count || output_count != graph->output_count || scalar_count != graph->scalar_count)
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s: the graph has %u inputs, %u scalars and %u outputs, not %u, %u and %u", graph->label,
                          graph->input_count, graph->scalar_count, graph->output_count, input_count, scalar_count, output_count);
+  if (mps_stream_device(stream) != graph->device)
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s: the graph was compiled for another device than the stream's", graph->label);
   for (uint32_t i = 0; i < input_count; i++) MPS_TRY(check_tensor(graph, &graph->tensors[i], &inputs[i], false, i));
   for (uint32_t o = 0; o < output_count; o++) MPS_TRY(check_tensor(graph, &graph->tensors[input_count + o], &outputs[o], true, o));
   runner run;

@@ -51,7 +51,7 @@ typedef struct mps_window {
   mps_stream *stream;
   uint32_t count;
   bool closed; /* no successor is worth waiting for: somebody waits, committed, or a step follows that no window crosses */
-  const mps_step *steps[MPS_WINDOW_MAX_STEPS]; /* DISPATCH, POINTWISE, DENSE, COPY, FILL and FREE, in order */
+  const mps_step *steps[MPS_WINDOW_MAX_STEPS]; /* DISPATCH, POINTWISE, REDUCE, DENSE, COPY, FILL and FREE, in order */
 } mps_window;
 
 typedef enum mps_window_answer {

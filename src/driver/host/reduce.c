@@ -248,8 +248,11 @@ static void run_task(void *context, uint32_t task, void *scratch) {
   set_outputs(j, chunk, out);
   mps_host_frame_begin(&f, j->plan, j->plan->block, scratch);
   if (stage->outer) {
-    uint64_t first = piece * TILE, left = stage->kept_count - first;
-    fold_tile(&f, stage, first, left < TILE ? left : TILE, chunk, out, (unsigned char *)scratch + mps_host_frame_scratch(j->plan));
+    uint64_t tiles = (stage->kept_count - 1) / TILE + 1;
+    for (uint64_t tile = piece * tiles / j->pieces; tile < (piece + 1) * tiles / j->pieces; tile++) {
+      uint64_t first = tile * TILE, left = stage->kept_count - first;
+      fold_tile(&f, stage, first, left < TILE ? left : TILE, chunk, out, (unsigned char *)scratch + mps_host_frame_scratch(j->plan));
+    }
   } else {
     fold_outputs(&f, stage, piece * stage->kept_count / j->pieces, (piece + 1) * stage->kept_count / j->pieces, chunk, out);
   }
@@ -299,13 +302,10 @@ static mps_status run_reduction(mps_driver_queue *queue, job *j, double cost) {
     if (status != MPS_STATUS_OK) return status;
     j->partials = queue->partials;
   }
-  if (stage->outer) {
-    j->pieces = (stage->kept_count - 1) / TILE + 1;
-  } else {
-    uint32_t wanted = mps_host_chunk_count(mps_host_region_workers(queue->region), cost, stage->kept_count * j->chunk_count);
-    j->pieces = (wanted + j->chunk_count - 1) / j->chunk_count;
-    if (j->pieces > stage->kept_count) j->pieces = stage->kept_count;
-  }
+  uint64_t most = stage->outer ? (stage->kept_count - 1) / TILE + 1 : stage->kept_count;
+  uint32_t wanted = mps_host_chunk_count(mps_host_region_workers(queue->region), cost, most * j->chunk_count);
+  j->pieces = (wanted + j->chunk_count - 1) / j->chunk_count;
+  if (j->pieces > most) j->pieces = most;
   uint64_t tasks = j->pieces * j->chunk_count;
   if (tasks > MPS_HOST_MAX_CHUNKS)
     return mps_error_set(MPS_STATUS_INTERNAL_ERROR, "a reduction of %llu pieces", (unsigned long long)tasks);
