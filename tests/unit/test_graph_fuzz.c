@@ -127,10 +127,52 @@ static shape part_of(const shape *s) {
   return part;
 }
 
+#define MOST_ELEMENTS 40000
+
+/* Do the shapes broadcast, to no more elements than are wanted? */
+static bool compatible(mps_graph_builder *b, node x, node y) {
+  uint32_t rx, ry;
+  int64_t sx[MPS_MAX_RANK], sy[MPS_MAX_RANK], count = 1;
+  if (!mps_graph_describe(b, x, NULL, &rx, sx) || !mps_graph_describe(b, y, NULL, &ry, sy)) return false;
+  for (uint32_t d = 1; d <= rx || d <= ry; d++) {
+    const int64_t p = d <= rx ? sx[rx - d] : 1, q = d <= ry ? sy[ry - d] : 1;
+    if (p != q && p != 1 && q != 1) return false;
+    count *= p == 1 ? q : p;
+  }
+  return count <= MOST_ELEMENTS;
+}
+
+/* Dimensions in another order, some of size 1 lost or new, one of them repeated. */
+static node random_arrangement(mps_graph_builder *b, node x) {
+  uint32_t rank, count = 0;
+  int64_t sizes[MPS_MAX_RANK], elements = 1;
+  int order[MPS_MAX_RANK];
+  if (!mps_graph_describe(b, x, NULL, &rank, sizes)) return MPS_GRAPH_NONE;
+  for (uint32_t d = 0; d < rank; d++)
+    if (sizes[d] != 1 || below(2)) order[count++] = (int)d;
+  for (uint32_t d = 0; d < count; d++) {
+    const uint32_t other = below(count);
+    const int moved = order[d];
+    order[d] = order[other];
+    order[other] = moved;
+  }
+  if (count < 4 && below(2)) order[count++] = -1;
+  const node arranged = mps_graph_arrange(b, x, count, order);
+  if (below(2) || !mps_graph_describe(b, arranged, NULL, &rank, sizes)) return arranged;
+  for (uint32_t d = 0; d < rank; d++) elements *= sizes[d];
+  const int64_t times = 1 + below(4);
+  for (uint32_t d = 0; d < rank; d++) {
+    if (sizes[d] != 1 || elements * times > MOST_ELEMENTS) continue;
+    sizes[d] = times;
+    break;
+  }
+  return mps_graph_expand(b, arranged, rank, sizes);
+}
+
 static node random_formula(mps_graph_builder *b, node x, node y) {
   static const char *const two[] = {"add", "sub", "mul", "maximum", "minimum"};
   static const char *const one[] = {"neg", "abs", "sigmoid", "exp", "square", "sqrt", "tanh"};
-  if (below(3)) return mps_graph_formula(b, two[below(5)], (node[]){x, y}, NULL);
+  if (below(3) && compatible(b, x, y)) return mps_graph_formula(b, two[below(5)], (node[]){x, y}, NULL);
   mps_dtype dtype;
   if (!mps_graph_describe(b, x, &dtype, NULL, NULL)) return MPS_GRAPH_NONE;
   return mps_graph_formula(b, one[mps_dtype_is_floating(dtype) ? below(7) : below(2)], &x, NULL);
@@ -172,8 +214,11 @@ static void build(mps_graph_builder *b, random_graph *g) {
   const uint32_t made = 4 + below(18);
   for (uint32_t i = 0; i < made; i++) {
     const node x = nodes[below(3) ? count - 1 : below(count)], y = nodes[below(count)];
-    const uint32_t kind = below(10);
-    nodes[count++] = kind < 7 ? random_formula(b, x, y) : kind < 9 ? random_reduction(b, x) : mps_graph_cast(b, x, dtypes[below(4)]);
+    const uint32_t kind = below(11);
+    nodes[count++] = kind < 7    ? random_formula(b, x, y)
+                     : kind < 9  ? random_reduction(b, x)
+                     : kind == 9 ? mps_graph_cast(b, x, dtypes[below(4)])
+                                 : random_arrangement(b, x);
   }
   for (uint32_t o = 0; o < OUTPUTS; o++) {
     const node n = nodes[o ? INPUTS + 2 + below(made) : count - 1];
