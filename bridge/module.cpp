@@ -11,6 +11,7 @@
 #include "bridge/python.h"
 #include "bridge/storage.h"
 #include "bridge/version.h"
+#include "openmps/graph.h"
 
 namespace py = pybind11;
 
@@ -49,6 +50,20 @@ py::dict heap_statistics() {
   return result;
 }
 
+py::dict graph_statistics() {
+  mps_graph_statistics graphs = {};
+  if (allocator()->initialized()) mps_graph_get_statistics(device(), &graphs);
+  py::dict result;
+  result["hits"] = graphs.hits;
+  result["misses"] = graphs.misses;
+  result["shared"] = graphs.shared;
+  result["compiled"] = graphs.compiled;
+  result["evictions"] = graphs.evictions;
+  result["runs"] = graphs.runs;
+  result["graphs"] = graphs.graphs;
+  return result;
+}
+
 py::tuple coverage() {
   py::list native, missing;
   for (const char *name : native_entries) native.append(name);
@@ -78,6 +93,7 @@ PYBIND11_MODULE(_bridge, m) {
   m.def("device_info", &device_info);
   m.def("device_is_open", [] { return allocator()->initialized(); });
   m.def("heap_statistics", &heap_statistics);
+  m.def("graph_statistics", &graph_statistics);
   m.def("coverage", &coverage);
   m.def("set_commit", &set_commit);
   m.def("fallback_enabled", &fallback_enabled);

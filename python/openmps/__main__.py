@@ -44,6 +44,7 @@ def gather():
         native, missing = _bridge.coverage()
         facts["device"] = _bridge.device_info()
         facts["memory"] = _bridge.heap_statistics()
+        facts["graphs"] = _bridge.graph_statistics()
         facts["coverage"] = {"native": len(native), "entries": len(native) + len(missing), "missing": missing}
         facts["cpu_fallback"] = _bridge.fallback_enabled()
     return facts
@@ -62,6 +63,8 @@ def show(facts):
               f"{device['threadgroup_memory_bytes'] // 1024} KiB threadgroup memory")
         print(f"memory    {device['recommended_memory'] / gib:.2f} GiB recommended, {device['max_buffer_length'] / gib:.2f} GiB a buffer"
               + (", unified" if device["unified_memory"] else ""))
+        graphs = facts["graphs"]
+        print(f"graphs    {graphs['graphs']} cached: {graphs['hits']} hits, {graphs['misses']} misses, {graphs['runs']} runs in this process")
         coverage = facts["coverage"]
         print(f"coverage  {coverage['native']} of {coverage['entries']} MPS entries native; the others "
               + ("run on the CPU (PYTORCH_ENABLE_MPS_FALLBACK)" if facts["cpu_fallback"] else "raise NotImplementedError"))
