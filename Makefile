@@ -6,10 +6,10 @@ BUILD := $(CURDIR)/build/dev
 BIN := $(VENV)/bin
 export PATH := $(BIN):$(PATH)
 
-.PHONY: help run build test bench docs format lint asan tsan coverage clean
+.PHONY: help run build test bench docs format lint asan tsan check-kernels coverage clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
 run: build ## builds what changed, then trains a small network on mps
 	$(BIN)/python examples/quickstart.py
@@ -40,11 +40,14 @@ docs: build ## the coverage page, written from the operator table
 lint: ## who includes whom; style of Python
 	$(BIN)/python tools/check_includes.py
 
-asan: $(VENV)/installed ## unit tests of the C core under AddressSanitizer and UBSan
+asan: build ## unit tests of the C core under AddressSanitizer and UBSan
 	$(call sanitized,address$(comma)undefined,asan)
 
-tsan: $(VENV)/installed ## the same under ThreadSanitizer
+tsan: build ## the same under ThreadSanitizer
 	$(call sanitized,thread,tsan)
+
+check-kernels: build ## compiles every kernel for aarch64, for PTX, and as C++14
+	$(BIN)/ninja -C $(BUILD) --quiet check-kernels-aarch64 check-kernels-ptx check-kernels-c++14
 
 clean: ## removes what was built; .venv stays
 	rm -rf build
@@ -52,7 +55,7 @@ clean: ## removes what was built; .venv stays
 comma := ,
 define sanitized
 	$(BIN)/cmake -S . -B build/$(2) -G Ninja -DPython3_EXECUTABLE=$(BIN)/python -DOPENMPS_BRIDGE=OFF -DOPENMPS_SANITIZER=$(1) \
-	  -DOPENMPS_KERNEL_LEVELS=x86-64 > /dev/null
+	  -DOPENMPS_KERNELS_FROM=$(BUILD)/lib/kernels > /dev/null
 	$(BIN)/ninja -C build/$(2) --quiet
 	$(BIN)/ctest --test-dir build/$(2) --output-on-failure
 endef
