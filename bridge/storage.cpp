@@ -108,7 +108,11 @@ void record_stream(at::Tensor &self, at::Stream stream) {
   allocator()->recordStream(self.storage().data_ptr(), c10::Stream::unpack3(stream.id(), stream.device_index(), stream.device_type()));
 }
 
+// Copying on write needs a storage whose owner is its address; ours is the buffer, so the copy is made now.
+at::Tensor lazy_clone(const at::Tensor &self) { return self.clone(); }
+
 TORCH_LIBRARY_IMPL(aten, MPS, m) {
+  m.impl("_lazy_clone", TORCH_FN(lazy_clone));
   m.impl("empty.memory_format", TORCH_FN(empty_memory_format));
   m.impl("empty_strided", TORCH_FN(empty_with_strides));
   m.impl("resize_", TORCH_FN(resize_));

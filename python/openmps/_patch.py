@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a torch that was built without MPS lacks in Python: the flag, a few bindings, and storages."""
+import contextlib
 
 
 def install(torch):
@@ -12,6 +13,7 @@ def install(torch):
     _bridge.set_commit(torch.version.git_version or "unknown")
     _add_bindings(torch, _bridge)
     _add_storages(torch, _bridge)
+    _open_gates(torch)
     for query in ("is_available", "is_macos_or_newer", "is_macos13_or_newer", "get_name", "get_core_count"):
         getattr(getattr(torch.backends.mps, query, None), "cache_clear", lambda: None)()
     return True
@@ -46,3 +48,14 @@ def _add_storages(torch, bridge):
         return self
 
     cls.__new__, cls.resize_ = __new__, resize_
+
+
+def _open_gates(torch):
+    """Places that ask for a list of devices, or for a module's attributes, before they let mps tensors in."""
+    clip = torch.nn.utils.clip_grad
+    has_foreach = clip._device_has_foreach_support
+    clip._device_has_foreach_support = lambda device: device.type == "mps" or has_foreach(device)
+
+    # torch.utils.checkpoint replays random numbers only for modules that say they are initialized and can choose a device.
+    torch.mps._initialized = True
+    torch.mps.device = contextlib.nullcontext

@@ -8,6 +8,7 @@ import pickle
 import numpy
 import pytest
 import torch
+import torch.utils.checkpoint
 
 DTYPES = [torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16,
           torch.float32, torch.complex32, torch.complex64]
@@ -260,6 +261,14 @@ def test_printing():
     assert repr(torch.zeros(0, device="mps")) == "tensor([], device='mps:0')"
 
 
+def test_lazy_clone():
+    x = torch.arange(4.0, device="mps")
+    y = torch._lazy_clone(x)
+    y += 1
+    same(x, torch.arange(4.0))
+    same(y, torch.arange(4.0) + 1)
+
+
 # ---- memory ----
 def test_memory_counts():
     gc.collect()
@@ -409,3 +418,57 @@ def test_numbers_and_zero_dimensional_tensors():
     same(d > 2.5, x > 2.5)
     same(d == torch.tensor(3), x == torch.tensor(3))
     same(2 ** d, 2 ** x)
+
+
+# ---- places in torch that ask which device it is ----
+@pytest.mark.parametrize("foreach", [None, False, True])
+def test_clip_grad_norm(foreach):
+    norms = []
+    for device in ("cpu", "mps"):
+        layer = torch.nn.Linear(4, 3)
+        with torch.no_grad():
+            layer.weight.copy_(torch.arange(12.0).reshape(3, 4))
+            layer.bias.zero_()
+        layer.to(device)
+        layer(torch.ones(2, 4, device=device)).square().sum().backward()
+        norms.append(torch.nn.utils.clip_grad_norm_(layer.parameters(), 1.0, foreach=foreach).cpu())
+        norms.append(layer.weight.grad.cpu())
+    torch.testing.assert_close(norms[2], norms[0])
+    torch.testing.assert_close(norms[3], norms[1])
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpoint_replays_random_numbers(reentrant):
+    seen = []
+
+    def run(x):
+        seen.append(torch.nn.functional.dropout(x, 0.5))
+        return seen[-1] * seen[-1]
+
+    x = torch.ones(1000, device="mps", requires_grad=True)
+    torch.utils.checkpoint.checkpoint(run, x, use_reentrant=reentrant).sum().backward()
+    assert len(seen) == 2 and equal(seen[0].detach().cpu(), seen[1].detach().cpu())
+
+
+def test_autocast_and_scaler():
+    layer = torch.nn.Linear(4, 4).to("mps")
+    with torch.autocast("mps"):
+        assert layer(torch.ones(2, 4, device="mps")).dtype is torch.float16
+    with torch.autocast("mps", dtype=torch.bfloat16):
+        assert layer(torch.ones(2, 4, device="mps")).dtype is torch.bfloat16
+    assert torch.amp.GradScaler("mps").scale(torch.ones(1, device="mps")).item() == 65536
+
+
+def test_dlpack():
+    x = torch.arange(4.0, device="mps")
+    y = torch.from_dlpack(x)
+    y += 1
+    same(x, torch.arange(4.0) + 1)
+
+
+def test_profiler():
+    with torch.mps.profiler.profile(mode="interval,event"):
+        with pytest.raises(RuntimeError, match="Tracing Signposts is already enabled"):
+            torch.mps.profiler.start()
+    with pytest.raises(RuntimeError, match="Invalid Signpost trace mode: x"):
+        torch.mps.profiler.start("x")
