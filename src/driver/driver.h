@@ -86,8 +86,8 @@ typedef struct mps_step_fill {
  * 16 lanes, which are folded as a tree (inner layout), or 64 rows are added up by fours (outer); blocks and chunks merge as a tree, left to right. */
 #define MPS_REDUCE_MAX_RESULTS 4
 
-/* Kernels of one operation in one accumulating type: reduce_lanes_*, reduce_fold_*, reduce_rows_*, reduce_combine_* (kernels/reduce_block.metal). */
-enum { MPS_REDUCE_LANES, MPS_REDUCE_FOLD, MPS_REDUCE_ROWS, MPS_REDUCE_COMBINE, MPS_REDUCE_FUNCTIONS };
+/* Kernels of one operation in one accumulating type: reduce_<lanes, fold, short, rows, combine>_* of kernels/reduce_block.metal. */
+enum { MPS_REDUCE_LANES, MPS_REDUCE_FOLD, MPS_REDUCE_SHORT, MPS_REDUCE_ROWS, MPS_REDUCE_COMBINE, MPS_REDUCE_FUNCTIONS };
 
 typedef struct mps_reduce_result {
   uint8_t source;  /* register or read operand of the program that holds the value */

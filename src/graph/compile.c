@@ -143,7 +143,7 @@ static mps_status find_reduce_functions(compiler *c, const graph_node *node, mps
       MPS_GRAPH_FOLD_LIST(X)
 #undef X
   };
-  static const char *const parts[MPS_REDUCE_FUNCTIONS] = {"lanes", "fold", "rows", "combine"};
+  static const char *const parts[MPS_REDUCE_FUNCTIONS] = {"lanes", "fold", "short", "rows", "combine"};
   mps_driver_device *driver = mps_device_driver(c->b->device);
   mps_driver_library *library;
   MPS_TRY(driver->vtable->builtin_library(driver, &library));

@@ -109,7 +109,7 @@ static void order_stage(const runner *run, const graph_stage *stage, uint8_t lea
   }
   sort_dimensions(kept, kept_count, strides, stage->sizes);
   sort_dimensions(reduced, reduced_count, strides, stage->sizes);
-  out->outer = stage->reduces && stage->kept_count > 1 && stage->reduce_count > 1 &&
+  out->outer = stage->reduces && stage->kept_count > 1 &&
                (innermost_is_kept(stage, strides) || (stage->kept_count >= MANY_OUTPUTS && stage->reduce_count < SHORT_REDUCTION));
   memcpy(out->order, out->outer ? reduced : kept, out->outer ? reduced_count : kept_count);
   memcpy(out->order + (out->outer ? reduced_count : kept_count), out->outer ? kept : reduced, out->outer ? kept_count : reduced_count);

@@ -80,19 +80,14 @@ static const void *result_block(const mps_host_frame *f, uint32_t r) { return f-
 /* Some outputs of few values each: blocks hold several of them. */
 static void fold_short_rows(mps_host_frame *f, const mps_reduce_stage *stage, uint64_t first, uint64_t end, unsigned char *const *out) {
   uint64_t length = stage->reduce_count, most = f->plan->block / length;
-  unsigned char lanes[LANES * VALUE];
+  int64_t row = (int64_t)length;
   for (uint64_t o = first; o < end;) {
     uint64_t count = end - o < most ? end - o : most;
     mps_host_frame_block(f, o * length, count * length);
     for (uint32_t r = 0; r < stage->result_count; r++) {
       const mps_reduce_result *result = &stage->results[r];
-      size_t bytes = value_bytes(result);
-      const unsigned char *values = result_block(f, r);
-      for (uint64_t i = 0; i < count; i++) {
-        fill_identity(result, lanes, LANES);
-        add_to_lanes(f, result, lanes, values + i * length * bytes, length);
-        call(f, result, MPS_REDUCE_FOLD, out[r] + (o + i) * bytes, lanes, 1);
-      }
+      f->buffers[2] = &row;
+      call(f, result, MPS_REDUCE_SHORT, out[r] + o * value_bytes(result), result_block(f, r), count);
     }
     o += count;
   }
