@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/program_builder.h"
+#include "ops/pointwise_dense.h"
 
 mps_status mps_pointwise(mps_stream *stream, mps_formula formula, const mps_tensor *const *inputs, uint32_t input_count,
                          const mps_scalar *parameters, uint32_t parameter_count, const mps_tensor *out, const char *label) {
@@ -18,6 +18,8 @@ mps_status mps_pointwise(mps_stream *stream, mps_formula formula, const mps_tens
   if (info->source_count != input_count || info->parameter_count != parameter_count)
     return mps_error_set(MPS_STATUS_INTERNAL_ERROR, "%s: formula %s takes %u sources and %u parameters, got %u and %u", label, info->name,
                          info->source_count, info->parameter_count, input_count, parameter_count);
+  if (mps_pointwise_is_dense(formula, inputs, input_count, out))
+    return mps_pointwise_encode_dense(stream, formula, inputs, input_count, parameters, out, label);
   mps_program_begin(&builder, label, out->rank, out->sizes);
   for (uint32_t i = 0; i < input_count; i++)
     sources[i] = mps_program_read(&builder, inputs[i]);

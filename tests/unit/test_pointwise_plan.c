@@ -5,6 +5,7 @@
 #include "test.h"
 
 #include "graph/program_builder.h"
+#include "ops/pointwise_dense.h"
 
 static const mps_dtype B = MPS_DTYPE_BOOL, U8 = MPS_DTYPE_U8, I8 = MPS_DTYPE_I8, I16 = MPS_DTYPE_I16, I32 = MPS_DTYPE_I32, I64 = MPS_DTYPE_I64,
                        F16 = MPS_DTYPE_F16, BF16 = MPS_DTYPE_BF16, F32 = MPS_DTYPE_F32, C32 = MPS_DTYPE_C32, C64 = MPS_DTYPE_C64;
@@ -268,6 +269,80 @@ static void knows_what_fits(void) {
   CHECK(mps_dtype_contains(I16, U8) && mps_dtype_contains(C32, F16) && !mps_dtype_contains(C32, F32) && mps_dtype_contains(C64, C32));
 }
 
+/* ---- the short way of dense calls makes what the builder makes ---- */
+static void compare_programs(const mps_program *a, const mps_program *b) {
+  CHECK_INT(a->operand_count, b->operand_count);
+  CHECK_INT(a->instruction_count, b->instruction_count);
+  CHECK_INT(a->register_count, b->register_count);
+  CHECK_INT(a->rank, b->rank);
+  CHECK_INT(a->element_count, b->element_count);
+  CHECK(a->rank == 0 || a->sizes[0] == b->sizes[0]);
+  for (uint32_t o = 0; o < a->operand_count && o < b->operand_count; o++) {
+    const mps_operand *p = &a->operands[o], *q = &b->operands[o];
+    CHECK(p->dtype == q->dtype && p->compute == q->compute && p->flags == q->flags && p->access == q->access && p->constant == q->constant);
+    CHECK(a->rank == 0 || p->strides[0] == q->strides[0]);
+  }
+  const mps_instruction *p = a->instructions, *q = b->instructions;
+  CHECK(p->formula == q->formula && p->source_count == q->source_count && p->result == q->result && p->round == q->round);
+  CHECK_INT(p->destination, q->destination);
+  CHECK(memcmp(p->sources, q->sources, p->source_count) == 0);
+  CHECK(memcmp(p->parameters, q->parameters, sizeof p->parameters) == 0);
+}
+
+static uint32_t compare_dense(mps_formula formula, mps_dtype dtype, const int64_t *sizes) {
+  const mps_formula_info *info = &mps_formula_infos[formula];
+  const mps_scalar parameters[MPS_PROGRAM_MAX_PARAMETERS] = {mps_scalar_float(1.5), mps_scalar_int(3), mps_scalar_bool(true), mps_scalar_int(-1)};
+  mps_tensor tensors[MPS_PROGRAM_MAX_SOURCES], out = make(buffer_b(), mps_formula_result_dtype(info, dtype), 3, sizes);
+  const mps_tensor *inputs[MPS_PROGRAM_MAX_SOURCES];
+  mps_program_value sources[MPS_PROGRAM_MAX_SOURCES];
+  mps_program_begin(&builder, "test", out.rank, out.sizes);
+  for (uint32_t i = 0; i < info->source_count; i++) {
+    tensors[i] = make(buffer_a(), dtype, 3, sizes);
+    inputs[i] = &tensors[i];
+    sources[i] = mps_program_read(&builder, &tensors[i]);
+  }
+  if (!mps_pointwise_is_dense(formula, inputs, info->source_count, &out)) return 0;
+  mps_program_write(&builder, mps_program_apply(&builder, formula, sources, parameters), &out);
+  CHECK_OK(mps_program_plan(&builder, &program));
+  mps_operand operands[MPS_PROGRAM_MAX_SOURCES + 1];
+  mps_instruction instruction;
+  mps_program dense;
+  mps_pointwise_plan_dense(formula, inputs, info->source_count, parameters, &out, operands, &instruction, &dense);
+  compare_programs(&dense, &program);
+  CHECK_INT(mps_dtype_compute(dtype), builder.instruction_computes[0]);
+  return 1;
+}
+
+static void plans_dense_calls_alike(void) {
+  const int64_t sizes[] = {2, 1, 5}, one[] = {1, 1, 1};
+  uint32_t dense = 0;
+  for (uint32_t formula = 0; formula < MPS_FORMULA_COUNT; formula++)
+    for (uint32_t dtype = 0; dtype < MPS_DTYPE_COUNT; dtype++)
+      dense += compare_dense((mps_formula)formula, (mps_dtype)dtype, sizes) + compare_dense((mps_formula)formula, (mps_dtype)dtype, one);
+  CHECK(dense > 200);
+}
+
+static bool is_dense_add(const mps_tensor *a, const mps_tensor *b, const mps_tensor *out) {
+  const mps_tensor *const inputs[] = {a, b};
+  return mps_pointwise_is_dense(MPS_FORMULA_ADD, inputs, 2, out);
+}
+
+static void leaves_other_calls_to_the_builder(void) {
+  const int64_t sizes[] = {2, 3}, row[] = {1, 3}, none[] = {0, 3};
+  const mps_tensor a = make(buffer_a(), F32, 2, sizes), out = make(buffer_b(), F32, 2, sizes), narrow = make(buffer_a(), F16, 2, sizes);
+  const mps_tensor broadcast = make(buffer_a(), F32, 2, row), empty = make(buffer_a(), F32, 2, none), two = number(mps_scalar_int(2), I64, true);
+  CHECK(is_dense_add(&a, &a, &out) && is_dense_add(&a, &out, &out));
+  CHECK(!is_dense_add(&a, &narrow, &out) && !is_dense_add(&narrow, &narrow, &narrow) && !is_dense_add(&a, &two, &out));
+  CHECK(!is_dense_add(&a, &broadcast, &out) && !is_dense_add(&empty, &empty, &empty));
+  mps_tensor transposed = a, conjugate = a, across = out;
+  transposed.strides[0] = 1;
+  transposed.strides[1] = 2;
+  conjugate.flags = MPS_TENSOR_NEGATIVE;
+  across.offset = 4;
+  CHECK(!is_dense_add(&a, &transposed, &out) && !is_dense_add(&a, &a, &transposed) && !is_dense_add(&conjugate, &a, &out));
+  CHECK(!is_dense_add(&a, &across, &out));
+}
+
 int main(void) {
   RUN(promotes_types);
   RUN(weighs_categories);
@@ -285,5 +360,7 @@ int main(void) {
   RUN(tells_how_tensors_overlap);
   RUN(empty_plans_encode_nothing);
   RUN(knows_what_fits);
+  RUN(plans_dense_calls_alike);
+  RUN(leaves_other_calls_to_the_builder);
   return test_end();
 }

@@ -532,9 +532,38 @@ static void run_chunk(void *context, uint32_t chunk, void *scratch) {
   mps_host_plan_run(plan, begin, end < plan->item_count ? end : plan->item_count, scratch);
 }
 
+static bool is_dense(const mps_operand *operand, uint32_t rank) {
+  unsigned compute = operand->compute;
+  return compute < MPS_COMPUTE_COUNT && operand->dtype == natural_dtype[compute] && !operand->constant && !operand->flags &&
+         (rank == 0 || operand->strides[0] == compute_bytes[compute]);
+}
+
+/* One formula over a single block of dense operands, as most small calls are: it runs in place, and a plan would take longer than the
+ * work. False, with nothing done, for any other program. */
+static bool run_dense_block(const mps_program *program) {
+  static const unsigned long long lengths[MPS_HOST_BUFFERS] = {1ull << 60, 1ull << 60, 1ull << 60, 1ull << 60, 1ull << 60, 1ull << 60};
+  const mps_instruction *instruction = program->instructions;
+  if (program->instruction_count != 1 || program->rank > 1 || program->element_count > BLOCK) return false;
+  if (!instruction->function || instruction->destination >= program->operand_count) return false;
+  const mps_operand *out = &program->operands[instruction->destination];
+  if (!is_dense(out, program->rank) || out->compute != instruction->result || out->dtype != instruction->round) return false;
+  void *buffers[MPS_HOST_BUFFERS] = {(void *)(uintptr_t)out->address};
+  for (unsigned i = 0; i < instruction->source_count; i++) {
+    if (instruction->sources[i] >= program->operand_count) return false;
+    const mps_operand *source = &program->operands[instruction->sources[i]];
+    if (!is_dense(source, program->rank)) return false;
+    buffers[i + 1] = (void *)(uintptr_t)source->address;
+  }
+  buffers[MPS_HOST_BUFFERS - 1] = (void *)(uintptr_t)instruction->parameters;
+  uint64_t count = program->element_count;
+  mps_host_dispatch call = {.buffers = buffers, .lengths = lengths, .grid = {count, 1, 1}, .group = {1, 1, 1}, .end = {count, 1, 1}};
+  ((mps_host_entry)instruction->function->entry)(&call);
+  return true;
+}
+
 mps_status mps_host_pointwise_run(mps_host_plan *plan, const mps_program *program, const mps_host_conversions *conversions,
                                   mps_host_region *region, double cost) {
-  if (program->element_count == 0) return MPS_STATUS_OK;
+  if (program->element_count == 0 || run_dense_block(program)) return MPS_STATUS_OK;
   mps_status status = mps_host_plan_make(plan, program, conversions);
   if (status != MPS_STATUS_OK) return status;
   double estimated = estimate(plan);
