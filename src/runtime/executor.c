@@ -161,6 +161,17 @@ static bool end_role(mps_stream *stream) {
   return mps_stream_wake(stream);
 }
 
+void mps_stream_run_immediately(mps_stream *stream) {
+  uint64_t serial = atomic_load_explicit(&stream->encoded, memory_order_relaxed);
+  stream->running = true;
+  mps_mutex_unlock(&stream->lock);
+  run(stream, serial);
+  mps_mutex_lock(&stream->lock);
+  bool signal = end_role(stream);
+  mps_mutex_unlock(&stream->lock);
+  if (signal) mps_condition_signal(&stream->work);
+}
+
 /* ---- the thread ---- */
 static bool has_work(const mps_stream *stream) {
   uint64_t encoded = atomic_load_explicit(&stream->encoded, memory_order_relaxed);

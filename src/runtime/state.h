@@ -22,6 +22,7 @@
 
 #define MPS_COST_UNKNOWN 20000.0     /* ns taken for a step that tells none */
 #define MPS_WAKE_COST 20000.0        /* queued ns that are worth a thread switch */
+#define MPS_IMMEDIATE_COST 300.0     /* a step of at most this, alone in the queue, is run by who encodes it: handing it over costs more */
 #define MPS_INLINE_COST 5000000.0    /* a waiter runs at most this itself: Ctrl-C is not looked at meanwhile */
 #define MPS_WAIT_SLICE_NS 50000000u  /* between two interrupt checks */
 #define MPS_LINGER_NS 30000u         /* an open window waits this long for successors */
@@ -141,6 +142,8 @@ void mps_stream_check_report(mps_stream *stream, const char *label);
 /* ---- executor.c ---- */
 /* As mps_stream_wait_serial, without looking at interrupts: those belong to the user's threads. */
 mps_status mps_stream_wait_steadily(mps_stream *stream, uint64_t serial);
+/* Lock held, dropped on return. Runs the only step that is queued; nobody holds the role. */
+void mps_stream_run_immediately(mps_stream *stream);
 /* Lock held. Starts the executor's thread. */
 void mps_stream_start_executor(mps_stream *stream);
 /* Lock held. True when nothing is queued and nobody runs. */

@@ -290,6 +290,15 @@ bool mps_stream_try_reserve(mps_stream *stream, uint32_t kind, size_t bytes, con
   return true;
 }
 
+/* Lock held. Whether the step that becomes `serial` is small, alone, and one that never waits. */
+static bool is_immediate(const mps_stream *stream, const mps_step *step, uint64_t serial) {
+  if (step->cost > MPS_IMMEDIATE_COST || stream->running) return false;
+  if (step->kind != MPS_STEP_POINTWISE && step->kind != MPS_STEP_DISPATCH && step->kind != MPS_STEP_COPY && step->kind != MPS_STEP_FILL) return false;
+  const mps_device *device = stream->device;
+  if (device->rewrite || device->driver->limits.asynchronous) return false;
+  return mps_stream_completed(stream) + 1 == serial;
+}
+
 uint64_t mps_stream_publish(mps_stream *stream, mps_step *step) {
   uint64_t serial = atomic_load_explicit(&stream->encoded, memory_order_relaxed) + 1;
   stream->tail_used += step->bytes;
@@ -298,7 +307,12 @@ uint64_t mps_stream_publish(mps_stream *stream, mps_step *step) {
   if (step->kind == MPS_STEP_CALLBACK || step->kind == MPS_STEP_SIGNAL) { /* others wait for its effect */
     atomic_store_explicit(&stream->committed, serial, memory_order_relaxed);
   }
+  bool immediate = is_immediate(stream, step, serial);
   atomic_store_explicit(&stream->encoded, serial, memory_order_release);
+  if (immediate) {
+    mps_stream_run_immediately(stream);
+    return serial;
+  }
   bool signal = mps_stream_wake(stream);
   mps_mutex_unlock(&stream->lock);
   if (signal) mps_condition_signal(&stream->work);

@@ -123,12 +123,12 @@ static void own_stream_reuses_at_once_others_later(void) {
   CHECK_OK(mps_stream_create(device, &other));
   mps_buffer *buffer = make(device, own, 5000);
   void *address = mps_buffer_contents(buffer);
-  use(own, buffer, 10.0); /* queued, too cheap to be started */
+  use(own, buffer, 1000.0); /* queued, too cheap to be started */
   mps_buffer_release(buffer);
   mps_buffer *same = make(device, own, 5000);
   CHECK(mps_buffer_contents(same) == address);
   CHECK(!mps_buffer_is_idle(same)); /* an earlier life's step is still queued */
-  use(own, same, 10.0);
+  use(own, same, 1000.0);
   mps_buffer_release(same);
   mps_buffer *foreign = make(device, other, 5000);
   CHECK(mps_buffer_contents(foreign) != address);
@@ -158,7 +158,7 @@ static void recorded_streams_keep_a_block(void) {
   CHECK_OK(mps_stream_create(device, &other));
   mps_buffer *buffer = make(device, own, 5000);
   void *address = mps_buffer_contents(buffer);
-  use(other, buffer, 10.0);
+  use(other, buffer, 1000.0);
   CHECK(!mps_buffer_is_idle(buffer));
   mps_buffer_release(buffer);
   mps_buffer *again = make(device, own, 5000);
@@ -192,6 +192,7 @@ static void wrapped_memory_is_given_back(void) {
   mps_buffer_release(buffer);
   CHECK_INT(released, 1);
   CHECK_OK(mps_buffer_wrap(device, memory, sizeof memory, count_release, &released, &buffer));
+  use(stream, buffer, 1000.0);
   CHECK_OK(mps_stream_fill(stream, buffer, 1, 10, 7));
   CHECK(!mps_buffer_is_idle(buffer));
   mps_buffer_release(buffer);

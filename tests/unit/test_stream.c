@@ -68,10 +68,26 @@ static void steps_run_in_order(void) {
   mps_device_release(device);
 }
 
+static void the_smallest_work_is_done_at_once(void) {
+  mps_device *device = WRAPPER();
+  mps_stream *stream = mps_stream_default(device);
+  dispatch(stream, "smallest", 100.0);
+  CHECK_INT(mps_stream_completed(stream), 1);
+  dispatch(stream, "small", 1000.0);
+  dispatch(stream, "smallest", 100.0); /* not alone: in its order */
+  CHECK_INT(mps_stream_completed(stream), 1);
+  CHECK_OK(mps_stream_synchronize(stream));
+  encode(stream, MPS_STEP_DENSE, 128, "dense", 10.0); /* another thread's, always */
+  CHECK_INT(stream->blockers_executed, 0);
+  CHECK_OK(mps_stream_synchronize(stream));
+  CHECK_INT(mps_stream_completed(stream), 4);
+  mps_device_release(device);
+}
+
 static void small_work_waits_for_a_reason(void) {
   mps_device *device = WRAPPER();
   mps_stream *stream = mps_stream_default(device);
-  dispatch(stream, "small", 100.0);
+  dispatch(stream, "small", 1000.0);
   CHECK_INT(stream->executor_state, MPS_EXECUTOR_NONE); /* no thread was started for it */
   CHECK_INT(mps_stream_completed(stream), 0);
   CHECK_OK(mps_stream_synchronize(stream)); /* the waiter ran it */
@@ -80,12 +96,12 @@ static void small_work_waits_for_a_reason(void) {
   dispatch(stream, "large", 1e6);
   CHECK_INT(stream->executor_state, MPS_EXECUTOR_STARTED);
   while (mps_stream_completed(stream) < 2) mps_thread_yield(); /* without a commit */
-  dispatch(stream, "small", 100.0);
+  dispatch(stream, "small", 1000.0);
   mps_stream_commit(stream);
   while (mps_stream_completed(stream) < 3) mps_thread_yield();
   encode(stream, MPS_STEP_DENSE, 128, "dense", 10.0); /* dense calls belong to the executor */
   CHECK_OK(mps_stream_synchronize(stream));
-  dispatch(stream, "small", 100.0);
+  dispatch(stream, "small", 1000.0);
   while (!mps_stream_query(stream)) mps_thread_yield(); /* who polls gets it run */
   mps_device_release(device);
 }
@@ -525,6 +541,7 @@ static void an_asynchronous_driver_is_drained(void) {
 
 int main(void) {
   RUN(steps_run_in_order);
+  RUN(the_smallest_work_is_done_at_once);
   RUN(small_work_waits_for_a_reason);
   RUN(steps_of_all_sizes_fit);
   RUN(encoding_does_not_run_away);
