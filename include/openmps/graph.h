@@ -73,7 +73,7 @@ MPS_API void mps_graph_release(mps_graph *graph); /* accepts NULL; encoded steps
  * way: all values that are read are the old ones. Outputs do not overlap each other. INVALID_ARGUMENT encodes nothing. */
 MPS_API MPS_WARN_UNUSED mps_status mps_graph_run(const mps_graph *graph, mps_stream *stream, const mps_tensor *inputs, uint32_t input_count,
                                                  const mps_scalar *scalars, uint32_t scalar_count, const mps_tensor *outputs, uint32_t output_count);
-/* Steps that a run encodes, and bytes of temporary memory that it takes. */
+/* Steps that a run of large contiguous tensors encodes (others may take some more), and bytes of temporary memory that it takes. */
 MPS_API uint32_t mps_graph_step_count(const mps_graph *graph);
 MPS_API uint64_t mps_graph_scratch_bytes(const mps_graph *graph);
 

@@ -12,6 +12,8 @@
 #include "runtime/device.h"
 
 #define MAX_VALUES 128
+/* Smaller tensors stay in the outer caches between two stages; running them row by row saves nothing and costs 5 to 10 %. */
+#define ROWS_LEAST (UINT64_C(4) << 20)
 #define TEMPORARY_ALIGNMENT 64
 
 typedef struct lowered {
@@ -397,6 +399,7 @@ static mps_status make_graph(compiler *c) {
   graph->scalar_count = b->scalar_count;
   graph->temporary_count = stored;
   graph->stage_count = c->plan->stage_count;
+  graph->rows_least = b->options & MPS_GRAPH_ALL_ROWS ? 0 : ROWS_LEAST;
   place_tensors(c);
   return MPS_STATUS_OK;
 }

@@ -56,6 +56,7 @@ enum {
   MPS_GRAPH_UNFUSED = 1,  /* each formula becomes a program of its own */
   MPS_GRAPH_NO_ROWS = 2,  /* stages are not run together row by row */
   MPS_GRAPH_UNCACHED = 4, /* compile anew */
+  MPS_GRAPH_ALL_ROWS = 8, /* stages are run together row by row however small they are */
 };
 
 /* The formula by number instead of name. */
@@ -135,6 +136,7 @@ struct mps_graph {
   uint32_t input_count, output_count, scalar_count, temporary_count, stage_count, step_count;
   uint64_t scratch_bytes;
   uint64_t rows[MPS_GRAPH_MAX_STAGES + 1]; /* of each group */
+  uint64_t rows_least; /* elements of a stage from which on its group runs row by row */
   graph_tensor *tensors;
   graph_stage *stages;
 };

@@ -272,12 +272,14 @@ static uint32_t rows_together(const runner *run, uint32_t first) {
   const mps_graph *graph = run->graph;
   const uint8_t group = graph->stages[first].group;
   uint32_t count = 0;
+  uint64_t most = 0;
   while (group && first + count < graph->stage_count && graph->stages[first + count].group == group) {
     const graph_stage *stage = &graph->stages[first + count];
     if (!run->orders[first + count].logical || (stage->reduces && stage->reduce_count > chunk_of(stage, false))) return 1;
+    if (stage->element_count > most) most = stage->element_count;
     count++;
   }
-  return count ? count : 1;
+  return count && most >= graph->rows_least ? count : 1;
 }
 
 static mps_status encode_stages(const runner *run) {

@@ -297,7 +297,7 @@ static void build_norm(mps_graph_builder *b, const int64_t *sizes) {
 static void norm_case(int64_t rows, int64_t columns, mps_dtype dtype) {
   const int64_t sizes[] = {rows, columns}, kept[] = {rows, 1};
   norm_dtype = dtype;
-  mps_graph *graphs[] = {compile(build_norm, sizes, 0), compile(build_norm, sizes, MPS_GRAPH_NO_ROWS), compile(build_norm, sizes, MPS_GRAPH_UNFUSED)};
+  mps_graph *graphs[] = {compile(build_norm, sizes, MPS_GRAPH_ALL_ROWS), compile(build_norm, sizes, MPS_GRAPH_NO_ROWS), compile(build_norm, sizes, MPS_GRAPH_UNFUSED)};
   CHECK_INT(mps_graph_step_count(graphs[0]), rows > 1 && columns > 1 ? 1 : mps_graph_step_count(graphs[0]));
   mps_tensor in[] = {make_random(dtype, 2, sizes), make_random(dtype, 1, sizes + 1), make_random(dtype, 1, sizes + 1)}, out[9];
   for (int g = 0; g < 3; g++) {
@@ -352,7 +352,7 @@ static float *results_with(const char *threads, int64_t rows, int64_t columns) {
   stream = mps_stream_default(device);
   random_state = 7;
   const int64_t sizes[4][2] = {{1, columns}, {rows, 1}, {1, 1}, {rows, columns}};
-  mps_graph *graph = compile(build_both, sizes[3], 0);
+  mps_graph *graph = compile(build_both, sizes[3], MPS_GRAPH_ALL_ROWS);
   mps_tensor x = make_random(MPS_DTYPE_F32, 2, sizes[3]), out[4];
   for (int i = 0; i < 4; i++) out[i] = make(MPS_DTYPE_F32, 2, sizes[i]);
   run(graph, &x, 1, out, 4);

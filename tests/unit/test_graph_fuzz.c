@@ -278,7 +278,7 @@ static void check_aliased(const random_graph *g, const mps_graph *graph, const m
 
 static void one_graph(uint64_t seed, uint32_t *steps) {
   random_graph g = {.state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1};
-  const uint32_t options[] = {0, MPS_GRAPH_NO_ROWS, MPS_GRAPH_UNFUSED};
+  const uint32_t options[] = {MPS_GRAPH_ALL_ROWS, MPS_GRAPH_NO_ROWS, MPS_GRAPH_UNFUSED};
   mps_graph *graphs[3];
   mps_tensor inputs[INPUTS], outputs[3][OUTPUTS];
   for (int k = 0; k < 3; k++) graphs[k] = compile(&g, options[k]);
