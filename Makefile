@@ -6,7 +6,7 @@ BUILD := $(CURDIR)/build/dev
 BIN := $(VENV)/bin
 export PATH := $(BIN):$(PATH)
 
-.PHONY: help run build test bench docs format lint asan tsan check-kernels coverage clean
+.PHONY: help run build test bench docs lint asan tsan clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -19,7 +19,7 @@ build: $(BUILD)/build.ninja ## the library, its kernels and the bridge, installe
 
 # The build folder holds a complete package; .venv looks into it, so that nothing is copied and nothing is stale.
 $(BUILD)/build.ninja: $(VENV)/installed
-	$(BIN)/cmake -S . -B $(BUILD) -G Ninja -DPython3_EXECUTABLE=$(BIN)/python > $(VENV)/configure.log || { cat $(VENV)/configure.log; false; }
+	$(BIN)/cmake -S . -B $(BUILD) -G Ninja -DOPENMPS_LTO=ON -DPython3_EXECUTABLE=$(BIN)/python > $(VENV)/configure.log || { cat $(VENV)/configure.log; false; }
 	@echo $(BUILD)/python > $$($(BIN)/python -c "import sysconfig; print(sysconfig.get_paths()['purelib'])")/openmps.pth
 	@printf '#!/bin/sh\nexec $(BIN)/python -m openmps "$$@"\n' > $(BIN)/openmps && chmod +x $(BIN)/openmps
 
