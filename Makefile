@@ -6,7 +6,7 @@ BUILD := $(CURDIR)/build/dev
 BIN := $(VENV)/bin
 export PATH := $(BIN):$(PATH)
 
-.PHONY: help run build test bench docs lint asan tsan clean
+.PHONY: help run build test bench docs lint asan tsan check-kernels clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
