@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // convert: see convert.h.
+#include <array>
+#include <atomic>
 #include <mutex>
 
 #include "bridge/allocator.h"
@@ -27,7 +29,9 @@ void raise(mps_status status) {
   }
 }
 
-mps_device *device() {
+namespace {
+
+mps_device *open_device() {
   if (C10_UNLIKELY(mps_in_forked_child()))
     TORCH_CHECK(false, "Cannot re-initialize MPS in forked subprocess. To use MPS with multiprocessing, you must use the 'spawn' start method");
   mps_device *device = nullptr;
@@ -37,54 +41,49 @@ mps_device *device() {
   return device;
 }
 
-mps_stream *stream() { return mps_stream_current(device()); }
+}  // namespace
 
-bool has_dtype(at::ScalarType type) {
-  switch (type) {
-    case at::kDouble:
-    case at::kComplexDouble:
-      return false;
-    case at::kBool:
-    case at::kByte:
-    case at::kUInt16:
-    case at::kUInt32:
-    case at::kUInt64:
-    case at::kChar:
-    case at::kShort:
-    case at::kInt:
-    case at::kLong:
-    case at::kHalf:
-    case at::kBFloat16:
-    case at::kFloat:
-    case at::kComplexHalf:
-    case at::kComplexFloat:
-      return true;
-    default:
-      return false;
-  }
+mps_device *device() {
+  static std::atomic<mps_device *> opened{nullptr};
+  mps_device *device = opened.load(std::memory_order_acquire);
+  if (C10_LIKELY(device != nullptr && !mps_in_forked_child())) return device;
+  device = open_device();
+  opened.store(device, std::memory_order_release);
+  return device;
 }
 
-mps_dtype dtype(at::ScalarType type) {
-  switch (type) {
-    case at::kBool: return MPS_DTYPE_BOOL;
-    case at::kByte: return MPS_DTYPE_U8;
-    case at::kUInt16: return MPS_DTYPE_U16;
-    case at::kUInt32: return MPS_DTYPE_U32;
-    case at::kUInt64: return MPS_DTYPE_U64;
-    case at::kChar: return MPS_DTYPE_I8;
-    case at::kShort: return MPS_DTYPE_I16;
-    case at::kInt: return MPS_DTYPE_I32;
-    case at::kLong: return MPS_DTYPE_I64;
-    case at::kHalf: return MPS_DTYPE_F16;
-    case at::kBFloat16: return MPS_DTYPE_BF16;
-    case at::kFloat: return MPS_DTYPE_F32;
-    case at::kComplexHalf: return MPS_DTYPE_C32;
-    case at::kComplexFloat: return MPS_DTYPE_C64;
-    default: break;
-  }
+mps_stream *stream() { return mps_stream_current(device()); }
+
+namespace {
+
+constexpr uint8_t kNoDtype = 255;
+
+// mps_dtype by at::ScalarType.
+constexpr auto kDtypes = [] {
+  std::array<uint8_t, static_cast<size_t>(at::ScalarType::NumOptions)> table{};
+  table.fill(kNoDtype);
+  constexpr std::pair<at::ScalarType, mps_dtype> known[] = {
+      {at::kBool, MPS_DTYPE_BOOL},          {at::kByte, MPS_DTYPE_U8},        {at::kUInt16, MPS_DTYPE_U16},    {at::kUInt32, MPS_DTYPE_U32},
+      {at::kUInt64, MPS_DTYPE_U64},         {at::kChar, MPS_DTYPE_I8},        {at::kShort, MPS_DTYPE_I16},     {at::kInt, MPS_DTYPE_I32},
+      {at::kLong, MPS_DTYPE_I64},           {at::kHalf, MPS_DTYPE_F16},       {at::kBFloat16, MPS_DTYPE_BF16}, {at::kFloat, MPS_DTYPE_F32},
+      {at::kComplexHalf, MPS_DTYPE_C32},    {at::kComplexFloat, MPS_DTYPE_C64}};
+  for (const auto &[type, dtype] : known) table[static_cast<size_t>(type)] = static_cast<uint8_t>(dtype);
+  return table;
+}();
+
+[[noreturn]] void refuse(at::ScalarType type) {
   TORCH_CHECK_TYPE(type != at::kDouble, "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64. "
                                         "Please use float32 instead.");
   TORCH_CHECK_TYPE(false, "Trying to convert ", type, " to the MPS backend but it does not have support for that dtype.");
+}
+
+}  // namespace
+
+bool has_dtype(at::ScalarType type) { return static_cast<size_t>(type) < kDtypes.size() && kDtypes[static_cast<size_t>(type)] != kNoDtype; }
+
+mps_dtype dtype(at::ScalarType type) {
+  if (C10_UNLIKELY(!has_dtype(type))) refuse(type);
+  return static_cast<mps_dtype>(kDtypes[static_cast<size_t>(type)]);
 }
 
 mps_scalar scalar(const at::Scalar &value) {

@@ -23,25 +23,27 @@ at::ScalarType check_type(at::ScalarType type) {
 void check_rank(size_t rank) { TORCH_CHECK(rank <= MPS_MAX_RANK, "MPS supports tensors with dimensions <= 16, but got ", rank, "."); }
 
 // torch.utils.deterministic.fill_uninitialized_memory
-at::Tensor finish(at::Tensor result) {
-  if (C10_UNLIKELY(at::globalContext().deterministicAlgorithms() && at::globalContext().deterministicFillUninitializedMemory())) {
-    if (result.is_floating_point() || result.is_complex()) {
-      result.fill_(std::numeric_limits<double>::quiet_NaN());
-    } else {
-      result.view(at::kByte).fill_(result.scalar_type() == at::kBool ? 1 : 0xff);
-    }
+void fill_if_asked(at::Tensor &result) {
+  if (C10_LIKELY(!at::globalContext().deterministicAlgorithms() || !at::globalContext().deterministicFillUninitializedMemory())) return;
+  if (result.is_floating_point() || result.is_complex()) {
+    result.fill_(std::numeric_limits<double>::quiet_NaN());
+  } else {
+    result.view(at::kByte).fill_(result.scalar_type() == at::kBool ? 1 : 0xff);
   }
-  return result;
 }
 
 at::Tensor make(at::IntArrayRef sizes, at::ScalarType type, std::optional<c10::MemoryFormat> format) {
   check_rank(sizes.size());
-  return finish(at::Tensor(at::detail::empty_generic(sizes, allocator(), kKeys, check_type(type), format)));
+  at::Tensor result(at::detail::empty_generic(sizes, allocator(), kKeys, check_type(type), format));
+  fill_if_asked(result);
+  return result;
 }
 
 at::Tensor make_strided(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType type) {
   check_rank(sizes.size());
-  return finish(at::Tensor(at::detail::empty_strided_generic(sizes, strides, allocator(), kKeys, check_type(type))));
+  at::Tensor result(at::detail::empty_strided_generic(sizes, strides, allocator(), kKeys, check_type(type)));
+  fill_if_asked(result);
+  return result;
 }
 
 void check_options(std::optional<at::Layout> layout, std::optional<at::Device> device, std::optional<bool> pin_memory) {
