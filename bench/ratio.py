@@ -21,8 +21,15 @@ from tqdm import tqdm
 import cases
 
 
+SETTLE_SECONDS = 0.03  # torch's OpenMP team goes on spinning for some milliseconds after a run, on the cores that the other side needs
+
+
 def time_run(run, count, device):
-    """Seconds a run. The device is idle before and after; results are dropped at once."""
+    """Seconds a run, after one that is not counted. The device is idle before and after; results are dropped at once."""
+    time.sleep(SETTLE_SECONDS)
+    run()
+    if device == "mps":
+        torch.mps.synchronize()
     start = time.perf_counter()
     for _ in range(count):
         run()
