@@ -139,7 +139,9 @@ static void add_code_generation(command *c, const mps_compile_options *options) 
     add(c, "-ffloat16-excess-precision=none");
     if (options->level && strcmp(options->level, "x86-64-v4") == 0) add(c, "-mprefer-vector-width=512");
   }
-  if (options->fast_math) add(c, "-ffast-math");
+  /* NaN and infinity stay defined: else clang would take a function that returns one for one that never does. */
+  static const char *const fast[] = {"-ffast-math", "-fhonor-nans", "-fhonor-infinities", "-ffp-contract=on", NULL};
+  if (options->fast_math) add_all(c, fast);
   if (options->standard && strcmp(options->standard, "c++14") == 0) add(c, "-Werror=c++17-extensions"); /* Metal 3 is C++14 */
   static const char *const warnings[] = {"-Wall", "-Wno-unused", "-Wno-unknown-attributes", "-Wno-unknown-pragmas", "-Wno-pass-failed",
                                          "-Wno-duplicate-decl-specifier", "-Wno-nan-infinity-disabled", NULL};
