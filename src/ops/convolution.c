@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "graph/formula.h"
 #include "kernels/convolution.h"
 #include "openmps/ops.h"
 #include "ops/dense.h"
+#include "ops/operand.h"
 #include "runtime/buffer.h"
 
 #define DIMENSIONS MPS_CONVOLUTION_MAX_DIMENSIONS
@@ -56,8 +58,8 @@ static mps_status check_tensors(const geometry *g, const mps_tensor *input, cons
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "convolution: input, weight and output must have %u dimensions, but have %u, %u and %u",
                          (unsigned)rank, (unsigned)input->rank, (unsigned)weight->rank, (unsigned)out->rank);
   if (input->dtype != weight->dtype || out->dtype != input->dtype)
-    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "expected scalar type %s but found %s", mps_dense_scalar_type_name(input->dtype),
-                         mps_dense_scalar_type_name(input->dtype != weight->dtype ? weight->dtype : out->dtype));
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "expected scalar type %s but found %s", mps_dtype_title(input->dtype),
+                         mps_dtype_title(input->dtype != weight->dtype ? weight->dtype : out->dtype));
   if (input->dtype == MPS_DTYPE_BOOL)
     return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"slow_conv2d_cpu\" not implemented for 'Bool'");
   int64_t in_channels = g->transposed ? weight->sizes[0] : weight->sizes[1] * g->groups;
@@ -116,8 +118,8 @@ typedef struct inputs {
 static bool overlaps(const mps_tensor *a, const mps_tensor *b) {
   uint64_t a_begin, a_end, b_begin, b_end;
   if (b == NULL || a->buffer != b->buffer) return false;
-  mps_dense_range(a->offset, a->dtype, a->rank, a->sizes, a->strides, &a_begin, &a_end);
-  mps_dense_range(b->offset, b->dtype, b->rank, b->sizes, b->strides, &b_begin, &b_end);
+  mps_operand_byte_range(a->offset, a->dtype, a->rank, a->sizes, a->strides, &a_begin, &a_end);
+  mps_operand_byte_range(b->offset, b->dtype, b->rank, b->sizes, b->strides, &b_begin, &b_end);
   return a_begin < b_end && b_begin < a_end;
 }
 
@@ -131,7 +133,7 @@ static mps_status add_input(mps_stream *stream, inputs *in, const mps_tensor *te
     o.offset = 0;
   } else if (overlaps(tensor, outputs[0]) || overlaps(tensor, outputs[1]) || overlaps(tensor, outputs[2])) {
     uint64_t begin, end;
-    mps_dense_range(tensor->offset, tensor->dtype, tensor->rank, tensor->sizes, tensor->strides, &begin, &end);
+    mps_operand_byte_range(tensor->offset, tensor->dtype, tensor->rank, tensor->sizes, tensor->strides, &begin, &end);
     MPS_TRY(mps_dense_copy_range(stream, tensor->buffer, begin, end, &copy));
     o.offset -= begin;
   }

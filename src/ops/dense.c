@@ -5,11 +5,11 @@
 #include "ops/dense.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
+#include "ops/operand.h"
 #include "runtime/buffer.h"
 #include "runtime/device.h"
 #include "runtime/stream.h"
@@ -77,11 +77,7 @@ const char *mps_dense_suffix(mps_dtype dtype) {
 }
 
 mps_status mps_dense_pipeline(mps_stream *stream, const char *stem, mps_dtype dtype, mps_pipeline **out_pipeline) {
-  char name[64];
-  mps_library *library;
-  MPS_TRY(mps_library_builtin(mps_stream_device(stream), &library));
-  snprintf(name, sizeof name, "%s_%s", stem, mps_dense_suffix(dtype));
-  return mps_library_pipeline(library, name, out_pipeline);
+  return mps_operand_pipeline(stream, stem, mps_dense_suffix(dtype), out_pipeline);
 }
 
 const char *mps_dense_type_name(mps_dtype dtype) {
@@ -92,30 +88,6 @@ const char *mps_dense_type_name(mps_dtype dtype) {
       [MPS_DTYPE_F16] = "c10::Half",   [MPS_DTYPE_BF16] = "c10::BFloat16", [MPS_DTYPE_F32] = "float",
       [MPS_DTYPE_C32] = "c10::complex<c10::Half>", [MPS_DTYPE_C64] = "c10::complex<float>"};
   return (unsigned)dtype < MPS_DTYPE_COUNT ? names[dtype] : "undefined";
-}
-
-const char *mps_dense_scalar_type_name(mps_dtype dtype) {
-  static const char *const names[MPS_DTYPE_COUNT] = {
-      [MPS_DTYPE_BOOL] = "Bool",   [MPS_DTYPE_U8] = "Byte",      [MPS_DTYPE_U16] = "UInt16",     [MPS_DTYPE_U32] = "UInt32",
-      [MPS_DTYPE_U64] = "UInt64",  [MPS_DTYPE_I8] = "Char",      [MPS_DTYPE_I16] = "Short",      [MPS_DTYPE_I32] = "Int",
-      [MPS_DTYPE_I64] = "Long",    [MPS_DTYPE_F16] = "Half",     [MPS_DTYPE_BF16] = "BFloat16",  [MPS_DTYPE_F32] = "Float",
-      [MPS_DTYPE_C32] = "ComplexHalf", [MPS_DTYPE_C64] = "ComplexFloat"};
-  return (unsigned)dtype < MPS_DTYPE_COUNT ? names[dtype] : "Undefined";
-}
-
-void mps_dense_range(uint64_t offset, mps_dtype dtype, uint32_t rank, const int64_t *sizes, const int64_t *strides, uint64_t *begin,
-                     uint64_t *end) {
-  int64_t bytes = (int64_t)mps_dtype_size(dtype), low = 0, high = bytes;
-  for (uint32_t d = 0; d < rank; d++) {
-    if (sizes[d] == 0) {
-      *begin = *end = offset;
-      return;
-    }
-    int64_t reach = (sizes[d] - 1) * strides[d] * bytes;
-    *(reach < 0 ? &low : &high) += reach;
-  }
-  *begin = offset + (uint64_t)low;
-  *end = offset + (uint64_t)high;
 }
 
 mps_status mps_dense_copy_range(mps_stream *stream, mps_buffer *source, uint64_t begin, uint64_t end, mps_buffer **out_buffer) {

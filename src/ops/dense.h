@@ -17,12 +17,8 @@ const char *mps_dense_suffix(mps_dtype dtype);
 /* A built-in pipeline by name, "<stem>_<suffix>". */
 MPS_WARN_UNUSED mps_status mps_dense_pipeline(mps_stream *stream, const char *stem, mps_dtype dtype, mps_pipeline **out_pipeline);
 
-/* The name that PyTorch's texts use for a dtype in C++ ("float", "c10::Half", ...), and the ScalarType's ("Float", "Half", ...). */
+/* The name that PyTorch's texts use for a dtype in C++ ("float", "c10::Half", ...); mps_dtype_title gives the ScalarType's. */
 const char *mps_dense_type_name(mps_dtype dtype);
-const char *mps_dense_scalar_type_name(mps_dtype dtype);
-
-/* The bytes [*begin, *end) of a buffer that a strided operand may touch; sizes 0 give an empty range. */
-void mps_dense_range(uint64_t offset, mps_dtype dtype, uint32_t rank, const int64_t *sizes, const int64_t *strides, uint64_t *begin, uint64_t *end);
 
 /* A copy of the bytes [begin, end) of `source`, for this stream. The caller releases it, at the latest when the call ends. */
 MPS_WARN_UNUSED mps_status mps_dense_copy_range(mps_stream *stream, mps_buffer *source, uint64_t begin, uint64_t end, mps_buffer **out_buffer);

@@ -3,6 +3,7 @@
  * gemm: plan and encode one matrix product, by the device's provider or by kernels/gemm.metal.
  */
 #include "ops/gemm.h"
+#include "ops/operand.h"
 
 #include <math.h>
 #include <string.h>
@@ -215,7 +216,7 @@ typedef struct temporaries {
 
 static void range_of(const mps_gemm *g, const mps_gemm_operand *operand, int64_t rows, int64_t columns, uint64_t *begin, uint64_t *end) {
   const int64_t sizes[3] = {g->batch, rows, columns};
-  mps_dense_range(operand->offset, g->dtype, 3, sizes, operand->strides, begin, end);
+  mps_operand_byte_range(operand->offset, g->dtype, 3, sizes, operand->strides, begin, end);
 }
 
 static bool is_same_view(const mps_gemm *g, const mps_gemm_operand *operand) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "graph/formula.h"
 #include "openmps/ops.h"
 #include "ops/dense.h"
 #include "ops/gemm.h"
@@ -45,8 +46,8 @@ static mps_status check_not_bool(mps_dtype dtype, const char *kernel_name) {
 
 static mps_status check_same(mps_dtype a, mps_dtype b) {
   if (a == b) return MPS_STATUS_OK;
-  return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "expected scalar type %s but found %s", mps_dense_scalar_type_name(a),
-                       mps_dense_scalar_type_name(b));
+  return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "expected scalar type %s but found %s", mps_dtype_title(a),
+                       mps_dtype_title(b));
 }
 
 /* The bias of out = beta * bias + ..., broadcast to `rank` dimensions; maps[3] tells which of them are batch, row and column (-1: none). */
@@ -184,7 +185,7 @@ mps_status mps_op_addmv(mps_stream *stream, const mps_tensor *self, const mps_te
   MPS_TRY(check_rank(vec, 1, "addmv", "vec"));
   if (self->dtype != mat->dtype || mat->dtype != vec->dtype)
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "addmv input tensors must have the same dtype, but got %s, %s, and %s",
-                         mps_dense_scalar_type_name(self->dtype), mps_dense_scalar_type_name(mat->dtype), mps_dense_scalar_type_name(vec->dtype));
+                         mps_dtype_title(self->dtype), mps_dtype_title(mat->dtype), mps_dtype_title(vec->dtype));
   MPS_TRY(check_not_bool(mat->dtype, "addmv_impl_cpu"));
   if (mat->sizes[1] != vec->sizes[0])
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)",
@@ -207,7 +208,7 @@ static mps_status run_dot(mps_stream *stream, const char *label, const mps_tenso
                          (unsigned)other->rank);
   if (self->dtype != other->dtype)
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "dot : expected both vectors to have same dtype, but found %s and %s",
-                         mps_dense_scalar_type_name(self->dtype), mps_dense_scalar_type_name(other->dtype));
+                         mps_dtype_title(self->dtype), mps_dtype_title(other->dtype));
   if (self->sizes[0] != other->sizes[0])
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT,
                          "inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the same number of elements, but got %lld and "

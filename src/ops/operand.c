@@ -9,17 +9,24 @@
 
 #include "openmps/ops.h"
 
-void mps_operand_range(const mps_tensor *tensor, uint64_t *begin, uint64_t *end) {
-  int64_t low = 0, high = 0;
-  *begin = *end = tensor->offset;
-  if (!tensor->buffer || mps_tensor_element_count(tensor) == 0) return;
-  for (uint32_t d = 0; d < tensor->rank; d++) {
-    int64_t reach = (tensor->sizes[d] - 1) * tensor->strides[d];
+void mps_operand_byte_range(uint64_t offset, mps_dtype dtype, uint32_t rank, const int64_t *sizes, const int64_t *strides, uint64_t *begin,
+                            uint64_t *end) {
+  int64_t bytes = (int64_t)mps_dtype_size(dtype), low = 0, high = bytes;
+  for (uint32_t d = 0; d < rank; d++) {
+    if (sizes[d] == 0) {
+      *begin = *end = offset;
+      return;
+    }
+    int64_t reach = (sizes[d] - 1) * strides[d] * bytes;
     *(reach < 0 ? &low : &high) += reach;
   }
-  int64_t bytes = (int64_t)mps_dtype_size(tensor->dtype);
-  *begin = tensor->offset + (uint64_t)(low * bytes);
-  *end = tensor->offset + (uint64_t)((high + 1) * bytes);
+  *begin = offset + (uint64_t)low;
+  *end = offset + (uint64_t)high;
+}
+
+void mps_operand_range(const mps_tensor *tensor, uint64_t *begin, uint64_t *end) {
+  *begin = *end = tensor->offset;
+  if (tensor->buffer) mps_operand_byte_range(tensor->offset, tensor->dtype, tensor->rank, tensor->sizes, tensor->strides, begin, end);
 }
 
 bool mps_operands_overlap(const mps_tensor *a, const mps_tensor *b) {

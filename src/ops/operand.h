@@ -8,6 +8,9 @@
 #include "openmps/library.h"
 #include "openmps/tensor.h"
 
+/* The bytes [*begin, *end) of a buffer that elements laid out so may touch; sizes 0 give an empty range. */
+void mps_operand_byte_range(uint64_t offset, mps_dtype dtype, uint32_t rank, const int64_t *sizes, const int64_t *strides, uint64_t *begin,
+                            uint64_t *end);
 /* The bytes [*begin, *end) of its buffer that a tensor may touch; begin == end when it is empty or a constant. */
 void mps_operand_range(const mps_tensor *tensor, uint64_t *begin, uint64_t *end);
 /* True when the byte ranges of two tensors of one buffer meet. */
