@@ -19,8 +19,8 @@
 namespace openmps::dense {
 namespace {
 
-// A piece is worth a helper from this many nanoseconds on; large jobs are cut into pieces of about kPieceNs.
-constexpr double kWorthwhileNs = 40e3, kSmallPieceNs = 20e3, kPieceNs = 800e3;
+// A piece is worth a helper from this many nanoseconds on; small jobs are cut into at most four pieces of at least kSmallPieceNs.
+constexpr double kWorthwhileNs = 40e3, kSmallPieceNs = 20e3;
 constexpr int64_t kMaxPieces = 256;
 
 // Holds OpenMP and MKL to one thread, for calls from the calling thread only.
@@ -87,9 +87,9 @@ mps_status spread(uint32_t count, const std::function<void(uint32_t)> &work) {
   return job.failed.load() ? mps_error_set(MPS_STATUS_PROVIDER_ERROR, "%s", job.message.c_str()) : MPS_STATUS_OK;
 }
 
-int64_t pieces_for(double nanoseconds) {
+int64_t pieces_for(double nanoseconds, double piece_nanoseconds) {
   if (nanoseconds < kWorthwhileNs) return 1;
-  double pieces = std::max(std::min(nanoseconds / kSmallPieceNs, 4.0), nanoseconds / kPieceNs);
+  double pieces = std::max(std::min(nanoseconds / kSmallPieceNs, 4.0), nanoseconds / piece_nanoseconds);
   return std::min(static_cast<int64_t>(pieces), kMaxPieces);
 }
 

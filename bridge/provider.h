@@ -29,8 +29,8 @@ mps_status convolution_backward(const mps_dense_convolution_backward *call);
 // Runs work(i) for each i < count on the device's workers, each with the libraries held to one thread and dispatch below autograd; the
 // first exception becomes PROVIDER_ERROR.
 mps_status spread(uint32_t count, const std::function<void(uint32_t)> &work);
-// How many pieces a job of `nanoseconds` on one core is cut into; depends on nothing else.
-int64_t pieces_for(double nanoseconds);
+// How many pieces a job of `nanoseconds` on one core is cut into, large ones into pieces of about `piece_nanoseconds`; depends on nothing else.
+int64_t pieces_for(double nanoseconds, double piece_nanoseconds);
 
 at::ScalarType scalar_type(mps_dtype dtype);
 // A CPU tensor over memory that belongs to somebody else.

@@ -17,6 +17,7 @@ namespace {
 
 // What one core does: multiply-adds and bytes a nanosecond.
 constexpr double kMacsPerNs = 40.0, kBytesPerNs = 8.0;
+constexpr double kPieceNs = 800e3;  // pieces of the batch stay in the cache
 
 struct Tensors {
   at::Tensor input, weight, bias, out; // bias may be undefined
@@ -197,7 +198,7 @@ mps_status backward_by_channels(const mps_dense_convolution &c, const Tensors &t
 
 mps_status convolution(const mps_dense_convolution *call) {
   const mps_dense_convolution &c = *call;
-  int64_t wanted = pieces_for(nanoseconds(c));
+  int64_t wanted = pieces_for(nanoseconds(c), kPieceNs);
   Settings s = settings(c);
   int64_t batches = batch_pieces(c, wanted);
   if (batches >= std::min<int64_t>(wanted, 2)) {
@@ -224,7 +225,7 @@ mps_status convolution_backward(const mps_dense_convolution_backward *call) {
     g = {tensor(call->grad_input, rank, type), tensor(call->grad_weight, rank, type), tensor(call->grad_bias, 1, type)};
   });
   if (status != MPS_STATUS_OK) return status;
-  int64_t wanted = pieces_for(2.0 * nanoseconds(c)), batches = std::min<int64_t>(batch_pieces(c, wanted), 32);
+  int64_t wanted = pieces_for(2.0 * nanoseconds(c), kPieceNs), batches = std::min<int64_t>(batch_pieces(c, wanted), 32);
   if (batches >= std::min<int64_t>(wanted, 2)) return backward_by_batch(c, t, s, g, batches);
   return backward_by_channels(c, t, s, g, wanted);
 }

@@ -51,6 +51,13 @@ void mps_thread_detach(mps_thread *thread) { pthread_detach(thread->handle); }
 
 void mps_thread_yield(void) { sched_yield(); }
 
+void mps_thread_keep_off(const mps_thread *thread, int cpu) {
+  cpu_set_t processors; /* a machine with more of them than the set holds is left alone */
+  if (cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof processors, &processors) != 0) return;
+  if (cpu >= 0) CPU_CLR((size_t)cpu, &processors);
+  if (CPU_COUNT(&processors) > 0) (void)pthread_setaffinity_np(thread->handle, sizeof processors, &processors);
+}
+
 void mps_condition_init(mps_condition *condition) {
   pthread_condattr_t attributes;
   pthread_condattr_init(&attributes);

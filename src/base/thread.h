@@ -44,6 +44,9 @@ void mps_thread_join(mps_thread *thread);
 void mps_thread_detach(mps_thread *thread);
 /* Gives the processor to whoever waits for it. */
 void mps_thread_yield(void);
+/* Lets the thread run where the calling one may, less the processor `cpu` (-1: nothing less). Nothing happens where none would be left.
+ * A sleeping thread so kept off wakes up elsewhere; one that runs on `cpu` moves, which takes some microseconds. */
+void mps_thread_keep_off(const mps_thread *thread, int cpu);
 
 typedef struct mps_once {
   pthread_once_t handle;

@@ -3,6 +3,7 @@
  * test_base: status, options, log, hash, array, threads, pages, limits.
  */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/dylib.h"
@@ -194,6 +195,37 @@ static void pages(void) {
   CHECK_STATUS(mps_os_pages_map(0, &memory), MPS_STATUS_OUT_OF_MEMORY);
 }
 
+typedef struct placed {
+  _Atomic bool may_look;
+  int cpu;
+} placed;
+
+static void look_when_allowed(void *context) {
+  placed *p = context;
+  while (!p->may_look) usleep(100);
+  p->cpu = mps_os_cpu_current();
+}
+
+static void threads_are_kept_off_a_processor(void) {
+  if (mps_os_cpu_count() < 2) return;
+  for (int round = 0; round < 3; round++) {
+    placed p = {.cpu = -1};
+    mps_thread thread;
+    CHECK_OK(mps_thread_create(&thread, "test", look_when_allowed, &p));
+    int mine = mps_os_cpu_current();
+    CHECK(mine >= 0);
+    mps_thread_keep_off(&thread, mine);
+    p.may_look = true;
+    mps_thread_join(&thread);
+    CHECK(p.cpu >= 0 && p.cpu != mine);
+  }
+  mps_thread self = {pthread_self()};
+  uint32_t count = mps_os_cpu_count();
+  mps_thread_keep_off(&self, 1000000); /* no such processor: nothing changes */
+  mps_thread_keep_off(&self, -1);
+  CHECK_INT(mps_os_cpu_count(), count);
+}
+
 static void limits(void) {
   CHECK(mps_os_cpu_count() >= 1 && mps_os_cpu_count() < 100000);
   CHECK(mps_os_total_memory() > (uint64_t)64 << 20);
@@ -235,6 +267,7 @@ int main(void) {
   RUN(arrays_grow);
   RUN(conditions_time_out);
   RUN(pages);
+  RUN(threads_are_kept_off_a_processor);
   RUN(limits);
   RUN(dylibs);
   return test_end();

@@ -38,7 +38,7 @@ static void each_chunk_runs_once(void) {
     for (int round = 0; round < 60; round++) {
       counted c = {.sleep_us = round % 20 == 19 ? 30 : 0};
       uint32_t count = 1 + (uint32_t)(round * 7) % CHUNKS;
-      mps_host_region_run(region, count, count_chunk, &c);
+      mps_host_region_run(region, count, round % 2 ? 1e6 : 0, count_chunk, &c);
       for (uint32_t i = 0; i < CHUNKS; i++) CHECK_INT(c.times[i], i < count ? 1 : 0);
       if (round % 10 == 0) usleep(300); /* helpers fall asleep */
     }
@@ -62,7 +62,7 @@ static void run_executor(void *context) {
     }
     for (int again = 0; again < 5; again++) {
       counted c = {.sleep_us = 0};
-      mps_host_region_run(region, 50, count_chunk, &c);
+      mps_host_region_run(region, 50, 1e6, count_chunk, &c);
       for (uint32_t i = 0; i < 50; i++) e->failures += c.times[i] != 1;
     }
     mps_host_region_close(region);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * cpu: which kernel level the processor, and the system's saving of its registers, support.
+ * cpu: which kernel level the processor, and the system's saving of its registers, support; on which processor a thread is.
  */
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,6 +66,8 @@ const char *mps_os_cpu_level(void) {
 static void read_name(void) { snprintf(cpu_name, sizeof cpu_name, "%s processor", mps_os_cpu_level()); }
 
 #endif
+
+int mps_os_cpu_current(void) { return sched_getcpu(); }
 
 const char *mps_os_cpu_name(void) {
   mps_once_run(&name_once, read_name);

@@ -37,6 +37,8 @@ const char *mps_os_cpu_level(void);
 const char *mps_os_target(void);
 /* What the system calls the processor, e.g. "AMD EPYC 9B14"; never empty. */
 const char *mps_os_cpu_name(void);
+/* The processor that the calling thread is on; it may be another one a moment later. -1: not known. */
+int mps_os_cpu_current(void);
 /* Tells the processor that this is a spin loop. */
 static inline void mps_os_cpu_relax(void) {
 #if defined(__x86_64__) || defined(__i386__)

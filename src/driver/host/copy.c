@@ -36,7 +36,7 @@ static void run_transfer(mps_driver_queue *queue, transfer *t, double cost) {
   uint64_t piece = t->length / chunks + 1;
   uint64_t unit = piece > PIECE_BYTES ? PIECE_BYTES : 4096;
   t->piece = (piece + unit - 1) / unit * unit;
-  mps_host_region_run(queue->region, (uint32_t)((t->length + t->piece - 1) / t->piece), run_piece, t);
+  mps_host_region_run(queue->region, (uint32_t)((t->length + t->piece - 1) / t->piece), cost, run_piece, t);
 }
 
 void mps_host_run_copy(mps_driver_queue *queue, const mps_step_copy *step) {

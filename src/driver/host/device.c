@@ -35,7 +35,7 @@ static void run_parallel(const mps_parallel *parallel, uint32_t count, void (*fu
   const mps_driver_queue *queue = (const mps_driver_queue *)parallel;
   uint32_t chunk = count / MPS_HOST_MAX_CHUNKS + 1;
   pieces p = {function, context, count, chunk};
-  mps_host_region_run(queue->region, (uint32_t)(((uint64_t)count + chunk - 1) / chunk), run_piece, &p);
+  mps_host_region_run(queue->region, (uint32_t)(((uint64_t)count + chunk - 1) / chunk), queue->cost, run_piece, &p);
 }
 
 static mps_status create_queue(mps_driver_device *device, mps_driver_queue **out_queue) {
@@ -100,6 +100,7 @@ static mps_status run_callback(mps_driver_queue *queue, const mps_step_callback 
 }
 
 static mps_status execute(mps_driver_queue *queue, const mps_step *step) {
+  queue->cost = step->cost;
   switch (step->kind) {
     case MPS_STEP_DISPATCH: return mps_host_run_dispatch(queue, (const mps_step_dispatch *)step);
     case MPS_STEP_POINTWISE: return run_pointwise(queue, (const mps_step_pointwise *)step);

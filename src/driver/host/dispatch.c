@@ -113,6 +113,6 @@ mps_status mps_host_run_dispatch(mps_driver_queue *queue, const mps_step_dispatc
   }
   double cost = step->step.cost > 0 ? step->step.cost : (double)step->threads[0] * (double)step->threads[1] * (double)step->threads[2];
   uint32_t wanted = mps_host_chunk_count(mps_host_region_workers(queue->region), cost, most);
-  mps_host_region_run(queue->region, cut(&d, wanted), run_box, &d);
+  mps_host_region_run(queue->region, cut(&d, wanted), cost, run_box, &d);
   return MPS_STATUS_OK;
 }

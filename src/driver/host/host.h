@@ -40,6 +40,7 @@ struct mps_driver_library {
 
 struct mps_driver_queue {
   mps_parallel parallel; /* what dense calls and callbacks spread over */
+  double cost;           /* of the step that runs, in nanoseconds */
   mps_host_device *device;
   mps_host_region *region;
   mps_host_plan plan; /* of the pointwise step that runs */

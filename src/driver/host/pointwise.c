@@ -567,14 +567,15 @@ mps_status mps_host_pointwise_run(mps_host_plan *plan, const mps_program *progra
   mps_status status = mps_host_plan_make(plan, program, conversions);
   if (status != MPS_STATUS_OK) return status;
   double estimated = estimate(plan);
+  if (cost < estimated) cost = estimated;
   uint64_t unit = plan->tiled ? 1 : BLOCK;
   uint64_t units = (plan->item_count + unit - 1) / unit;
-  uint32_t chunks = mps_host_chunk_count(mps_host_region_workers(region), cost > estimated ? cost : estimated, units);
+  uint32_t chunks = mps_host_chunk_count(mps_host_region_workers(region), cost, units);
   if (chunks <= 1) {
     mps_host_plan_run(plan, 0, plan->item_count, mps_host_region_scratch(region));
     return MPS_STATUS_OK;
   }
   plan->chunk_items = (units + chunks - 1) / chunks * unit;
-  mps_host_region_run(region, (uint32_t)((plan->item_count + plan->chunk_items - 1) / plan->chunk_items), run_chunk, plan);
+  mps_host_region_run(region, (uint32_t)((plan->item_count + plan->chunk_items - 1) / plan->chunk_items), cost, run_chunk, plan);
   return MPS_STATUS_OK;
 }

@@ -307,7 +307,7 @@ static mps_status run_reduction(mps_driver_queue *queue, job *j, double cost) {
   if (tasks == 1 || cost < MPS_HOST_PARALLEL_NS) {
     for (uint32_t i = 0; i < tasks; i++) run_task(j, i, mps_host_region_scratch(queue->region));
   } else {
-    mps_host_region_run(queue->region, (uint32_t)tasks, run_task, j);
+    mps_host_region_run(queue->region, (uint32_t)tasks, cost, run_task, j);
   }
   if (j->chunk_count > 1) merge_chunks(j);
   return MPS_STATUS_OK;
@@ -326,7 +326,7 @@ static mps_status run_stage(mps_driver_queue *queue, job *j, double cost) {
   if (count == 0) return MPS_STATUS_OK;
   uint32_t chunks = mps_host_chunk_count(mps_host_region_workers(queue->region), cost, (count + 1023) / 1024);
   j->rows_a_task = ((count + chunks - 1) / chunks + 1023) / 1024 * 1024;
-  mps_host_region_run(queue->region, (uint32_t)((count + j->rows_a_task - 1) / j->rows_a_task), run_elements, j);
+  mps_host_region_run(queue->region, (uint32_t)((count + j->rows_a_task - 1) / j->rows_a_task), cost, run_elements, j);
   return MPS_STATUS_OK;
 }
 
@@ -408,6 +408,6 @@ mps_status mps_host_run_reduce(mps_driver_queue *queue, const mps_step_reduce *s
   }
   uint32_t tasks = mps_host_chunk_count(mps_host_region_workers(queue->region), step->step.cost, step->rows);
   j.rows_a_task = (step->rows + tasks - 1) / tasks;
-  mps_host_region_run(queue->region, (uint32_t)((step->rows + j.rows_a_task - 1) / j.rows_a_task), run_rows, &j);
+  mps_host_region_run(queue->region, (uint32_t)((step->rows + j.rows_a_task - 1) / j.rows_a_task), step->step.cost, run_rows, &j);
   return MPS_STATUS_OK;
 }

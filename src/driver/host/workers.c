@@ -17,6 +17,8 @@
 /* How long a helper looks for more work, and an executor for the last chunk, before it sleeps. Short: the machine is shared. */
 #define HELPER_SPIN_NS 30000
 #define EXECUTOR_SPIN_NS 50000
+/* Regions of this cost for each helper are worth telling the system where helpers should wake up: two system calls for each. */
+#define PLACE_COST_NS 100000.0
 #define CACHE_LINE 64
 #define CHUNK_BITS 21
 _Static_assert(MPS_HOST_MAX_CHUNKS == (1u << CHUNK_BITS) - 1, "three chunk numbers fit into a ticket");
@@ -225,18 +227,27 @@ void mps_host_region_close(mps_host_region *region) {
 void *mps_host_region_scratch(mps_host_region *region) { return region->scratch; }
 mps_host_workers *mps_host_region_workers(mps_host_region *region) { return region->workers; }
 
+/* Schedulers like to wake a thread on its waker's processor, though another one is idle: executor and helper would take turns there.
+ * `cpu`: where helpers must not wake up; -1: they may again. */
+static void place_helpers(mps_host_workers *workers, int cpu) {
+  for (uint32_t i = 0; i < atomic_load(&workers->helper_count); i++) mps_thread_keep_off(&workers->helpers[i].thread, cpu);
+}
+
 /* Lets helpers know of the open region. At most `wanted` sleeping ones are woken. */
-static void call_helpers(mps_host_workers *workers, uint32_t wanted) {
+static void call_helpers(mps_host_workers *workers, uint32_t wanted, double cost) {
   atomic_fetch_add(&workers->epoch, 1);
   uint32_t sleepers = atomic_load(&workers->sleepers);
   if (sleepers == 0) return;
+  bool place = cost >= PLACE_COST_NS * atomic_load(&workers->helper_count);
+  if (place) place_helpers(workers, mps_os_cpu_current());
   mps_mutex_lock(&workers->mutex);
+  mps_mutex_unlock(&workers->mutex); /* who counts as a sleeper sleeps by now */
   if (wanted >= sleepers) {
     mps_condition_broadcast(&workers->wake);
   } else {
     for (uint32_t i = 0; i < wanted; i++) mps_condition_signal(&workers->wake);
   }
-  mps_mutex_unlock(&workers->mutex);
+  if (place) place_helpers(workers, -1);
 }
 
 /* All chunks are claimed: waits for those that helpers still run. */
@@ -256,7 +267,7 @@ static void wait_for_helpers(mps_host_region *region, uint32_t chunk_count) {
   mps_mutex_unlock(&region->mutex);
 }
 
-void mps_host_region_run(mps_host_region *region, uint32_t chunk_count, mps_host_task task, void *context) {
+void mps_host_region_run(mps_host_region *region, uint32_t chunk_count, double cost, mps_host_task task, void *context) {
   mps_host_workers *workers = region->workers;
   if (chunk_count <= 1 || workers->thread_count <= 1) {
     for (uint32_t i = 0; i < chunk_count; i++) task(context, i, region->scratch);
@@ -267,7 +278,7 @@ void mps_host_region_run(mps_host_region *region, uint32_t chunk_count, mps_host
   region->context = context;
   atomic_store_explicit(&region->finished, 0, memory_order_relaxed);
   atomic_store_explicit(&region->ticket, (uint64_t)chunk_count << (2 * CHUNK_BITS), memory_order_release);
-  call_helpers(workers, chunk_count - 1);
+  call_helpers(workers, chunk_count - 1, cost);
   work(region, region->scratch, false);
   wait_for_helpers(region, chunk_count);
 }

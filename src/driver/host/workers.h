@@ -35,9 +35,9 @@ uint32_t mps_host_workers_count(const mps_host_workers *workers);
 MPS_WARN_UNUSED mps_status mps_host_region_open(mps_host_workers *workers, mps_host_region **out_region);
 void mps_host_region_close(mps_host_region *region); /* accepts NULL */
 /* Runs task(context, 0 .. chunk_count - 1), each once, in any order and on any thread, and returns when all are done. At most
- * MPS_HOST_MAX_CHUNKS.
+ * MPS_HOST_MAX_CHUNKS. `cost` is that of all chunks, in nanoseconds on one core.
  * One thread at a time per region; a task opens no region. Without helpers the chunks run in order. */
-void mps_host_region_run(mps_host_region *region, uint32_t chunk_count, mps_host_task task, void *context);
+void mps_host_region_run(mps_host_region *region, uint32_t chunk_count, double cost, mps_host_task task, void *context);
 /* The scratch of the executor, for work that is not worth a region. */
 void *mps_host_region_scratch(mps_host_region *region);
 mps_host_workers *mps_host_region_workers(mps_host_region *region);
