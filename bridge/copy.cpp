@@ -7,7 +7,7 @@
 
 #include "bridge/bridge.h"
 #include "bridge/python.h"
-#include "openmps/ops.h"
+#include "openmps/ops/pointwise.h"
 
 namespace openmps {
 

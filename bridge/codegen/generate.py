@@ -4,11 +4,11 @@
 What torch asks for comes from the torchgen in its wheel (schemas, structured kernels, precomputed arguments); what OpenMPS has comes
 from the operator table, src/ops/table/*.yaml. Three kinds of entries are registered, all others reach the boxed fallback:
   serves   an ATen entry whose arguments equal the C function's: the body that converts and calls is written here;
-  glue     an ATen entry whose kernel is written by hand in bridge/native/<family>.cpp (declared in kernels.h);
+  glue     an ATen entry whose kernel is written by hand in bridge/native/<family>.cpp (declared in bridge/kernels/<family>.h);
   exported a kernel that the wheel exports and that calls no device code of its own (views and compositions).
 
 Usage: generate.py --table DIR --native DIR --out DIR --shards N
-Writes kernels.h, shard0.cpp .. shardN-1.cpp, coverage.h; a file whose text did not change is left alone.
+Writes kernels/<family>.h, shard0.cpp .. shardN-1.cpp, coverage.h; a file whose text did not change is left alone.
 """
 import argparse
 import dataclasses
@@ -102,8 +102,8 @@ def claims(rows):
 
 
 def written_names(folder):
-    """The words of bridge/native/*.cpp: a glue kernel counts when its name is among them."""
-    return {word for path in sorted(folder.glob("*.cpp")) for word in re.findall(r"\w+", path.read_text())}
+    """{file's stem: its words} of bridge/native/*.cpp: a glue kernel counts when its name is among them."""
+    return {path.stem: set(re.findall(r"\w+", path.read_text())) for path in sorted(folder.glob("*.cpp"))}
 
 
 def functions(group):
@@ -131,14 +131,12 @@ def unstructured_body(f, index, kernel, row):
 
 
 class Writer:
-    """Gathers the text of the shards and of kernels.h."""
+    """Gathers the text of the shards and of kernels/*.h."""
 
     def __init__(self, index, shards):
         self.index = index
-        self.declarations = []  # of glue kernels, for bridge/native/*.cpp
-        self.declared = set()
+        self.declarations = {}  # of glue kernels, for bridge/native/*.cpp: text -> (name, root)
         self.shards = [{"roots": set(), "operators": {}, "kernels": [], "wrappers": [], "registrations": []} for _ in range(shards)]
-        self.roots = set()
 
     def generator(self, target, group=None):
         common = (self.index, target, SelectiveBuilder.get_nop_selector(), False, True, None, False)
@@ -148,14 +146,12 @@ class Writer:
         name = str((group.functional if isinstance(group, NativeFunctionsGroup) else group).func.name)
         return self.shards[zlib.crc32(name.encode()) % len(self.shards)]
 
-    def declare(self, shard, text, entry, root):
-        """Text of a kernel in its shard; kernels written by hand are also declared in kernels.h."""
+    def declare(self, shard, text, entry, name, root):
+        """Text of a kernel in its shard; kernels written by hand are also declared in kernels/<family>.h."""
         if text not in shard["kernels"]:
             shard["kernels"].append(text)
-        if entry.kind == "glue" and text not in self.declared:
-            self.declared.add(text)
-            self.declarations.append(text)
-            self.roots.add(root)
+        if entry.kind == "glue":
+            self.declarations[text] = (name, root)
         if entry.kind == "serves":
             shard["operators"][entry.row.name] = entry.row.prototype()
 
@@ -164,9 +160,9 @@ class Writer:
         shard["roots"].update(f.root_name for f in functions(group))
         with native_function_manager(group.out):
             if entry.kind != "exported":
-                self.declare(shard, structured_declaration(group, kernel.kernel), entry, group.out.root_name)
+                self.declare(shard, structured_declaration(group, kernel.kernel), entry, f"structured_{kernel.kernel}", group.out.root_name)
             if entry.kind == "serves":
-                self.declare(shard, structured_body(group, kernel.kernel, entry.row), entry, group.out.root_name)
+                self.declare(shard, structured_body(group, kernel.kernel, entry.row), entry, kernel.kernel, group.out.root_name)
         for f in functions(group):
             with native_function_manager(f):
                 shard["wrappers"].append(self.generator(Target.ANONYMOUS_DEFINITION, group).text(f))
@@ -178,9 +174,9 @@ class Writer:
         with native_function_manager(f):
             if entry.kind != "exported":
                 text = kernel_signature(f, self.index).decl(name=kernel.kernel) + ";"
-                self.declare(shard, text, entry, f.root_name)
+                self.declare(shard, text, entry, kernel.kernel, f.root_name)
             if entry.kind == "serves":
-                self.declare(shard, unstructured_body(f, self.index, kernel.kernel, entry.row), entry, f.root_name)
+                self.declare(shard, unstructured_body(f, self.index, kernel.kernel, entry.row), entry, kernel.kernel, f.root_name)
         wrapper = self.generator(Target.ANONYMOUS_DEFINITION).gen_unstructured(f)
         wrapper = wrapper.replace("const OptionalDeviceGuard device_guard", "//")
         wrapper = wrapper.replace("const DeviceGuard device_guard", "//")
@@ -205,10 +201,11 @@ def shard_text(shard, exported_roots):
         "TORCH_LIBRARY_IMPL(aten, MPS, m) {", *shard["registrations"], "}", "}", ""])
 
 
-def kernels_text(writer):
+def kernels_text(writer, stem, words):
+    chosen = sorted((text, root) for text, (name, root) in writer.declarations.items() if name in words)
     return "\n".join([
-        "// Generated by bridge/codegen/generate.py: the kernels that bridge/native/*.cpp defines.", "#pragma once",
-        '#include "bridge/bridge.h"', '#include "openmps/ops.h"', *headers(writer.roots, "meta"), f"namespace {OURS} {{", *sorted(writer.declarations), "}", ""])
+        f"// Generated by bridge/codegen/generate.py: the kernels that bridge/native/{stem}.cpp defines.", "#pragma once",
+        '#include "bridge/bridge.h"', *headers({root for _, root in chosen}, "meta"), f"namespace {OURS} {{", *(text for text, _ in chosen), "}", ""])
 
 
 def write(path, text):
@@ -243,7 +240,8 @@ def main():
     options = options.parse_args()
 
     parsed, mps = upstream()
-    claimed, written = claims(load_rows(options.table)), written_names(options.native)
+    claimed, words = claims(load_rows(options.table)), written_names(options.native)
+    written = set().union(*words.values())
     by_name = {str(f.func.name): f for f in parsed.native_functions}
     unknown = sorted(name for name in claimed if name not in by_name)
     entries = {str(name): choose(str(name), kernel, claimed, written) for name, kernel in mps.index.items()}
@@ -275,7 +273,8 @@ def main():
         print(f"generate.py: torch {torch.__version__} has no {name} ({claimed[name][1].where})", file=sys.stderr)
     for i, shard in enumerate(writer.shards):
         write(options.out / f"shard{i}.cpp", shard_text(shard, exported_roots))
-    write(options.out / "bridge/kernels.h", kernels_text(writer))
+    for stem in words:
+        write(options.out / f"bridge/kernels/{stem}.h", kernels_text(writer, stem, words[stem]))
     listed = "\n".join(f'  "{name}",' for name in sorted(native))
     missing = "\n".join(f'  "{name}",' for name in sorted(set(entries) - set(native)))
     write(options.out / "bridge/coverage.h", "\n".join([

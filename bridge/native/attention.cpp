@@ -9,8 +9,8 @@
 #include <cmath>
 
 #include "bridge/convert.h"
-#include "bridge/kernels.h"
-#include "openmps/ops.h"
+#include "bridge/kernels/attention.h"
+#include "openmps/ops/attention.h"
 
 namespace openmps::native {
 namespace {

@@ -3,8 +3,8 @@
  * compare: torch.equal, whose answer is a Python bool: it waits.
  */
 #include "bridge/convert.h"
-#include "bridge/kernels.h"
-#include "openmps/ops.h"
+#include "bridge/kernels/compare.h"
+#include "openmps/ops/compare.h"
 
 namespace openmps::native {
 

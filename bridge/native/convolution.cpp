@@ -7,8 +7,8 @@
 #include <torch/library.h>
 
 #include "bridge/convert.h"
-#include "bridge/kernels.h"
-#include "openmps/ops.h"
+#include "bridge/kernels/convolution.h"
+#include "openmps/ops/dense.h"
 
 namespace openmps::native {
 namespace {

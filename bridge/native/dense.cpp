@@ -10,8 +10,8 @@
 #include <ATen/ops/result_type.h>
 
 #include "bridge/convert.h"
-#include "bridge/kernels.h"
-#include "openmps/ops.h"
+#include "bridge/kernels/dense.h"
+#include "openmps/ops/dense.h"
 
 namespace openmps::native {
 namespace {

@@ -9,9 +9,9 @@
 #include <ATen/native/Resize.h>
 
 #include "bridge/convert.h"
-#include "bridge/kernels.h"
+#include "bridge/kernels/index.h"
 #include "bridge/torch_version.h"
-#include "openmps/ops.h"
+#include "openmps/ops/index.h"
 
 namespace openmps::native {
 namespace {

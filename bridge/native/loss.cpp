@@ -9,8 +9,8 @@
 #include <ATen/ops/result_type.h>
 
 #include "bridge/convert.h"
-#include "bridge/kernels.h"
-#include "openmps/ops.h"
+#include "bridge/kernels/loss.h"
+#include "openmps/ops/loss.h"
 
 namespace openmps::native {
 

@@ -10,8 +10,8 @@
 #include <torch/library.h>
 
 #include "bridge/convert.h"
-#include "bridge/kernels.h"
-#include "openmps/ops.h"
+#include "bridge/kernels/norm.h"
+#include "openmps/ops/norm.h"
 
 namespace openmps::native {
 

@@ -3,8 +3,8 @@
  * optimizer: fused optimiser steps and loss scaling: lists of tensors and learning rates that are numbers or tensors.
  */
 #include "bridge/convert.h"
-#include "bridge/kernels.h"
-#include "openmps/ops.h"
+#include "bridge/kernels/optimizer.h"
+#include "openmps/ops/optimizer.h"
 
 namespace openmps::native {
 namespace {

@@ -6,8 +6,11 @@
 #include <ATen/TensorIterator.h>
 
 #include "bridge/convert.h"
-#include "bridge/kernels.h"
-#include "openmps/ops.h"
+#include "bridge/kernels/pointwise.h"
+#include "openmps/ops/pointwise.h"
+#include "openmps/ops/pointwise_activation.h"
+#include "openmps/ops/pointwise_comparison.h"
+#include "openmps/ops/pointwise_special.h"
 
 namespace openmps::native {
 

@@ -6,8 +6,8 @@
 #include <ATen/native/Pool.h>
 
 #include "bridge/convert.h"
-#include "bridge/kernels.h"
-#include "openmps/ops.h"
+#include "bridge/kernels/pool.h"
+#include "openmps/ops/pool.h"
 
 namespace openmps::native {
 namespace {

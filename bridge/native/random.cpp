@@ -6,8 +6,8 @@
 #include <ATen/MemoryOverlap.h>
 
 #include "bridge/convert.h"
-#include "bridge/kernels.h"
-#include "openmps/ops.h"
+#include "bridge/kernels/random.h"
+#include "openmps/ops/random.h"
 
 namespace openmps::native {
 namespace {

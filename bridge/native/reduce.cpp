@@ -11,8 +11,8 @@
 #include <ATen/ops/sqrt.h>
 
 #include "bridge/convert.h"
-#include "bridge/kernels.h"
-#include "openmps/ops.h"
+#include "bridge/kernels/reduce.h"
+#include "openmps/ops/reduce.h"
 
 namespace openmps::native {
 

@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "bridge/convert.h"
-#include "bridge/kernels.h"
-#include "openmps/ops.h"
+#include "bridge/kernels/shape.h"
+#include "openmps/ops/shape.h"
 
 namespace openmps::native {
 

@@ -6,8 +6,8 @@
 #include <ATen/native/ReduceOpsUtils.h>
 
 #include "bridge/convert.h"
-#include "bridge/kernels.h"
-#include "openmps/ops.h"
+#include "bridge/kernels/sort.h"
+#include "openmps/ops/sort.h"
 
 namespace openmps::native {
 namespace {

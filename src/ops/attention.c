@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "kernels/attention.h"
-#include "openmps/ops.h"
+#include "openmps/ops/attention.h"
 #include "ops/dense.h"
 #include "ops/gemm.h"
 

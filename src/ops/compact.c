@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "openmps/library.h"
-#include "openmps/ops.h"
-#include "../kernels/index_arguments.h"
+#include "openmps/ops/index.h"
+#include "openmps/ops/pointwise.h"
+#include "kernels/index_arguments.h"
 #include "ops/operand.h"
 
 enum { BLOCK = 4096 /* mask elements that one thread takes */ };

@@ -2,7 +2,9 @@
  *
  * compare: whole tensors against each other.
  */
-#include "openmps/ops.h"
+#include "openmps/ops/compare.h"
+#include "openmps/ops/pointwise_comparison.h"
+#include "openmps/ops/reduce.h"
 #include "ops/operand.h"
 
 mps_status mps_op_equal(mps_stream *stream, const mps_tensor *self, const mps_tensor *other, const mps_tensor *out) {

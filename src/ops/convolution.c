@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "graph/formula.h"
 #include "kernels/convolution.h"
-#include "openmps/ops.h"
+#include "openmps/ops/dense.h"
 #include "ops/dense.h"
 #include "ops/operand.h"
 #include "runtime/buffer.h"

@@ -3,7 +3,7 @@
 
     generate.py --table FOLDER --output FOLDER
 
-writes include/openmps/ops.h (public prototypes, the operator enum), graph/formulas.h (private), and the C files operators.c,
+writes include/openmps/ops/<table>.h (public prototypes), include/openmps/ops.h (all of them, and the operator enum), graph/formulas.h (private), and the C files operators.c,
 formulas.c and pointwise_bodies.c. Files are rewritten only when their text changes. Others import load() for the rows.
 """
 import argparse
@@ -229,7 +229,26 @@ def text_ops_header(operators):
     lines.append("  const char *const *entries; /* ATen entries served, NULL at the end */")
     lines.append("  double tolerance;           /* below 1: relative; from 1 on: ulps of the result's dtype; 0: exact */\n} mps_operator_info;\n")
     lines.append("/* NULL for a number that is no operator. */\nMPS_API const mps_operator_info *mps_operator_get_info(mps_operator op);\n")
+    lines.append("\n#ifdef __cplusplus\n}\n#endif\n")
+    lines += ["#include \"openmps/ops/%s.h\"" % table for table in tables_of(operators)]
+    lines.append("\n#endif")
+    return "\n".join(lines) + "\n"
+
+
+def tables_of(operators):
+    """The tables that have operators, by their files' names without .yaml."""
+    return sorted({operator.where.removesuffix(".yaml") for operator in operators.values()})
+
+
+def text_table_header(table, operators):
+    """Prototypes of one table: who includes only this is not compiled anew when another family grows."""
+    guard = "OPENMPS_OPERATORS_%s_H" % table.upper()
+    lines = [HEAD % ("%s: operators of src/ops/table/%s.yaml; openmps/ops.h says what they have in common." % (table, table))]
+    lines.append("#ifndef %s\n#define %s\n\n#include \"openmps/stream.h\"\n#include \"openmps/tensor.h\"\n" % (guard, guard))
+    lines.append("#ifdef __cplusplus\nextern \"C\" {\n#endif\n")
     for operator in operators.values():
+        if operator.where.removesuffix(".yaml") != table:
+            continue
         doc = operator.doc + (" " + operator.note if operator.note else "")
         lines.append("/* %s */\nMPS_API MPS_WARN_UNUSED %s;" % (doc.replace("*/", "* /"), operator.prototype()))
     lines.append("\n#ifdef __cplusplus\n}\n#endif\n#endif")
@@ -320,6 +339,7 @@ def main():
         sys.exit("operator table: %s" % error)
     texts = {
         "include/openmps/ops.h": text_ops_header(operators),
+        **{"include/openmps/ops/%s.h" % table: text_table_header(table, operators) for table in tables_of(operators)},
         "private/graph/formulas.h": text_formulas_header(functors),
         "operators.c": text_operators(operators),
         "formulas.c": text_formulas(functors),

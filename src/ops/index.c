@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "openmps/library.h"
-#include "openmps/ops.h"
+#include "openmps/ops/index.h"
 #include "ops/index_encode.h"
 #include "ops/operand.h"
 

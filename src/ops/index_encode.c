@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "openmps/library.h"
-#include "openmps/ops.h"
 #include "ops/operand.h"
 
 void mps_index_space_begin(mps_index_space *space, const mps_tensor *shape, const mps_tensor *data, uint32_t dimension, const mps_tensor *values) {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "openmps/ops.h"
+#include "openmps/ops/dense.h"
 #include "ops/dense.h"
 #include "ops/gemm.h"
 

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "graph/graph.h"
-#include "openmps/ops.h"
+#include "openmps/ops/loss.h"
+#include "openmps/ops/pointwise.h"
 #include "ops/operand.h"
 #include "ops/pointwise.h"
 

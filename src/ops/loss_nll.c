@@ -2,8 +2,8 @@
  *
  * loss_nll: the negative log likelihood of class targets: input [C], [N, C] or [N, C, ...], target of the same shape without C.
  */
-#include "../kernels/loss_arguments.h"
-#include "openmps/ops.h"
+#include "kernels/loss_arguments.h"
+#include "openmps/ops/loss.h"
 #include "ops/norm.h"
 
 /* Nanoseconds a target on one core, an estimate. */

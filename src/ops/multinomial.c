@@ -2,9 +2,9 @@
  *
  * multinomial: samples of categories with replacement. (Without replacement is a top-k of weights divided by exponentials.)
  */
-#include "../kernels/random_arguments.h"
+#include "kernels/random_arguments.h"
 #include "openmps/library.h"
-#include "openmps/ops.h"
+#include "openmps/ops/random.h"
 #include "ops/operand.h"
 
 static mps_status check(const mps_tensor *self, const mps_tensor *out) {

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "openmps/ops.h"
+#include "openmps/ops/pointwise.h"
 
 /* Nanoseconds an element on one core, estimates. */
 #define APPLY_COST 0.25

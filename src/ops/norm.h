@@ -5,7 +5,7 @@
 #ifndef OPENMPS_OPS_NORM_H
 #define OPENMPS_OPS_NORM_H
 
-#include "../kernels/norm_arguments.h"
+#include "kernels/norm_arguments.h"
 #include "ops/reduce.h"
 
 /* ---- one launch ---- */

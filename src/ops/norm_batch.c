@@ -2,7 +2,8 @@
  *
  * norm_batch: batch norm over [N, C, ...], in training and in evaluation, with its gradient.
  */
-#include "openmps/ops.h"
+#include "openmps/ops/norm.h"
+#include "openmps/ops/pointwise.h"
 #include "ops/norm.h"
 
 typedef struct batch {

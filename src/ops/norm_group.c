@@ -2,7 +2,8 @@
  *
  * norm_group: group norm over [N, C, ...], contiguous, with its gradient.
  */
-#include "openmps/ops.h"
+#include "openmps/ops/norm.h"
+#include "openmps/ops/pointwise.h"
 #include "ops/norm.h"
 
 typedef struct group {

@@ -2,7 +2,7 @@
  *
  * norm_rows: layer norm and rms norm: rows of neighbouring elements, with their gradients.
  */
-#include "openmps/ops.h"
+#include "openmps/ops/norm.h"
 #include "ops/norm.h"
 
 /* Nanoseconds an element on one core, estimates. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
-#include "openmps/ops.h"
+#include "openmps/ops/norm.h"
 
 typedef mps_graph_node node;
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "openmps/ops.h"
+#include "openmps/ops/pointwise.h"
 
 void mps_operand_byte_range(uint64_t offset, mps_dtype dtype, uint32_t rank, const int64_t *sizes, const int64_t *strides, uint64_t *begin,
                             uint64_t *end) {

@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "graph/graph.h"
-#include "openmps/ops.h"
+#include "openmps/ops/optimizer.h"
+#include "openmps/ops/pointwise.h"
 #include "ops/operand.h"
 
 typedef mps_graph_node node;

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "openmps/ops/pointwise.h"
+#include "openmps/ops/pointwise_comparison.h"
 #include "ops/pointwise_dense.h"
 
 mps_status mps_pointwise(mps_stream *stream, mps_formula formula, const mps_tensor *const *inputs, uint32_t input_count,

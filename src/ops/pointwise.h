@@ -5,8 +5,9 @@
 #ifndef OPENMPS_OPS_POINTWISE_H
 #define OPENMPS_OPS_POINTWISE_H
 
-#include "openmps/ops.h"
 #include "graph/formula.h"
+#include "openmps/stream.h"
+#include "openmps/tensor.h"
 
 /* out = formula(inputs..., parameters...). The counts are the formula's; inputs broadcast to out's shape. out may be strided, exactly
  * one of the inputs, or lie across one. `label` lives for ever. */

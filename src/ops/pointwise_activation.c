@@ -6,6 +6,7 @@
 
 #include "ops/pointwise.h"
 #include "graph/program_builder.h"
+#include "openmps/ops/pointwise_activation.h"
 
 /* Limits are converted to the tensors' dtype: they take no part in promotion. */
 static mps_status limited(mps_stream *stream, mps_formula formula, const mps_tensor *const *tensors, uint32_t promoted,

@@ -6,6 +6,9 @@
 
 #include "ops/pointwise.h"
 #include "graph/program_builder.h"
+#include "openmps/ops/pointwise_comparison.h"
+#include "openmps/ops/pointwise_special.h"
+#include "openmps/ops/pointwise_transcendental.h"
 
 /* The formula of a power by a number that has one of its own, as PyTorch chooses them; MPS_FORMULA_COUNT: none. */
 static mps_formula power_formula(double exponent, mps_dtype common) {

@@ -4,9 +4,10 @@
  */
 #include <string.h>
 
-#include "../kernels/pool_arguments.h"
+#include "kernels/pool_arguments.h"
 #include "openmps/library.h"
-#include "openmps/ops.h"
+#include "openmps/ops/pointwise.h"
+#include "openmps/ops/pool.h"
 #include "ops/operand.h"
 
 /* A call, whatever the operator: `large` is the side that windows lie in (input or its gradient), `small` has one element a window. */

@@ -6,9 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "../kernels/random_arguments.h"
+#include "kernels/random_arguments.h"
 #include "openmps/library.h"
-#include "openmps/ops.h"
+#include "openmps/ops/pointwise.h"
+#include "openmps/ops/random.h"
 #include "ops/operand.h"
 
 /* One distribution over one result. */

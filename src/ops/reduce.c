@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "openmps/ops.h"
+#include "openmps/ops/pointwise.h"
 
 /* Nanoseconds an element takes on one core, an estimate; and a thread of its own. */
 #define ELEMENT_COST 0.12

@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "openmps/ops.h"
+#include "openmps/ops/reduce.h"
 #include "ops/reduce.h"
 
 static const char *kernel_of(double order) {

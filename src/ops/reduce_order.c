@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "openmps/ops.h"
+#include "openmps/ops/reduce.h"
 #include "ops/reduce.h"
 
 /* The dtype that kernels exist for and that holds all values of `dtype`; COUNT when there is none. */

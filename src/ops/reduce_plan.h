@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "../kernels/reduce_arguments.h"
+#include "kernels/reduce_arguments.h"
 #include "openmps/tensor.h"
 
 typedef struct mps_reduce_plan {

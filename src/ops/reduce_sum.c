@@ -4,7 +4,8 @@
  */
 #include <string.h>
 
-#include "openmps/ops.h"
+#include "openmps/ops/pointwise.h"
+#include "openmps/ops/reduce.h"
 #include "ops/reduce.h"
 
 /* ---- sums and products ---- */

@@ -2,7 +2,7 @@
  *
  * reduce_var: variance and standard deviation, with or without the mean.
  */
-#include "openmps/ops.h"
+#include "openmps/ops/reduce.h"
 #include "ops/reduce.h"
 
 /* `mean` may be NULL. */

@@ -5,7 +5,9 @@
  */
 #include <string.h>
 
-#include "openmps/ops.h"
+#include "openmps/ops/index.h"
+#include "openmps/ops/pointwise.h"
+#include "openmps/ops/pointwise_comparison.h"
 #include "ops/index_encode.h"
 #include "ops/operand.h"
 

@@ -4,9 +4,10 @@
  */
 #include <string.h>
 
-#include "../kernels/sequence.h"
+#include "kernels/sequence.h"
 #include "openmps/library.h"
-#include "openmps/ops.h"
+#include "openmps/ops/pointwise.h"
+#include "openmps/ops/shape.h"
 #include "ops/operand.h"
 
 /* A double as the sum of two floats. */

@@ -4,7 +4,8 @@
  */
 #include <string.h>
 
-#include "openmps/ops.h"
+#include "openmps/ops/pointwise.h"
+#include "openmps/ops/shape.h"
 #include "ops/operand.h"
 
 /* Elements [start, start + length) of dimension d. */

@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "../kernels/softmax_arguments.h"
-#include "openmps/ops.h"
+#include "kernels/softmax_arguments.h"
+#include "openmps/ops/norm.h"
 #include "ops/reduce.h"
 
 /* Nanoseconds an element on one core, estimates. */

@@ -4,9 +4,9 @@
  */
 #include <string.h>
 
-#include "../kernels/sort_arguments.h"
+#include "kernels/sort_arguments.h"
 #include "openmps/library.h"
-#include "openmps/ops.h"
+#include "openmps/ops/sort.h"
 #include "ops/operand.h"
 
 typedef struct sort_plan {

@@ -4,9 +4,9 @@
  */
 #include <string.h>
 
-#include "../kernels/unfold.h"
+#include "kernels/unfold.h"
 #include "openmps/library.h"
-#include "openmps/ops.h"
+#include "openmps/ops/shape.h"
 #include "ops/operand.h"
 
 static mps_status plan(const mps_tensor *grad, uint32_t dimension, int64_t size, int64_t step, const mps_tensor *out, mps_unfold_arguments *a) {

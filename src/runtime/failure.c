@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../kernels/error.h"
+#include "kernels/error.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "runtime/state.h"
