@@ -44,21 +44,21 @@ METAL_FUNC float log1p(float x) {
 METAL_FUNC float erf(float x) {
   float a = metal::fabs(x), z = x * x;
   float s = 8.11905047e-05f;
-  s = s * z - 0.000808097422f;
-  s = s * z + 0.00519537274f;
-  s = s * z - 0.0268570222f;
-  s = s * z + 0.11283651f;
-  s = s * z - 0.376126319f;
-  s = x + x * (s * z + 0.128379226f);
+  s = metal::fma(s, z, -0.000808097422f);
+  s = metal::fma(s, z, 0.00519537274f);
+  s = metal::fma(s, z, -0.0268570222f);
+  s = metal::fma(s, z, 0.11283651f);
+  s = metal::fma(s, z, -0.376126319f);
+  s = metal::fma(x, metal::fma(s, z, 0.128379226f), x);
   float t = a > 4.0f ? 4.0f : a;
   float g = 2.08286219e-05f;
-  g = g * t - 0.000431393593f;
-  g = g * t + 0.00415625516f;
-  g = g * t - 0.0250806175f;
-  g = g * t + 0.108220384f;
-  g = g * t + 0.633400857f;
-  g = g * t + 1.12948835f;
-  g = g * t - 0.000169205174f;
+  g = metal::fma(g, t, -0.000431393593f);
+  g = metal::fma(g, t, 0.00415625516f);
+  g = metal::fma(g, t, -0.0250806175f);
+  g = metal::fma(g, t, 0.108220384f);
+  g = metal::fma(g, t, 0.633400857f);
+  g = metal::fma(g, t, 1.12948835f);
+  g = metal::fma(g, t, -0.000169205174f);
   float large = metal::copysign(1.0f - metal::exp(-g), x);
   return a < 0.96f || x != x ? s : large;
 }
