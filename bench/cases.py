@@ -56,6 +56,33 @@ def index_case(size):
     return make
 
 
+def indexed(function, size, count, *shapes):
+    """function(index, *tensors) with `count` random indices below `size`, the same on each device."""
+    def make(device):
+        index = torch.randint(size, (count,), generator=torch.Generator().manual_seed(0)).to(device)
+        inputs = [tensor(*shape, seed=i).to(device) for i, shape in enumerate(shapes)]
+        return lambda: function(index, *inputs)
+    return make
+
+
+def embedding(device):
+    index = torch.randint(32 * K, (16 * K,), generator=torch.Generator().manual_seed(0)).to(device)
+    weight = tensor(32 * K, 64).to(device).requires_grad_()
+    return lambda: torch.autograd.grad(F.embedding(index, weight).sum(), weight)
+
+
+def gradient(function, *shapes):
+    """The gradients of function(*tensors).sum()."""
+    def make(device):
+        inputs = [tensor(*shape, seed=i).to(device).requires_grad_() for i, shape in enumerate(shapes)]
+        return lambda: torch.autograd.grad(function(*inputs).sum(), inputs)
+    return make
+
+
+def created(function):
+    return lambda device: lambda: function(device)
+
+
 def training(name):
     def make(device):
         task = networks.TASKS[name]
@@ -107,14 +134,42 @@ CASES = [
     Case("reduce", "sum, 4M", on(torch.sum, (4 * M,))),
     Case("reduce", "sum rows, 2048 x 2048", on(lambda x: x.sum(1), (2048, 2048))),
     Case("reduce", "sum columns, 2048 x 2048", on(lambda x: x.sum(0), (2048, 2048))),
+    Case("reduce", "sum middle, 64 x 1024 x 64", on(lambda x: x.sum(1), (64, 1024, 64))),
+    Case("reduce", "sum complex, 1M", on(torch.sum, (M,), dtype=torch.complex64)),
+    Case("reduce", "max with index, rows, 2048 x 2048", on(lambda x: x.max(1)[0], (2048, 2048))),
+    Case("reduce", "argmax columns, 2048 x 2048", on(lambda x: x.argmax(0), (2048, 2048))),
+    Case("reduce", "variance rows, 2048 x 2048", on(lambda x: x.var(1), (2048, 2048))),
+    Case("reduce", "norm, 4M", on(torch.linalg.vector_norm, (4 * M,))),
     Case("reduce", "softmax, 1024 x 1024", on(lambda x: x.softmax(-1), (1024, 1024))),
     Case("reduce", "layer norm, 1024 x 1024", on(lambda x: F.layer_norm(x, (1024,)), (1024, 1024))),
+    Case("reduce", "softmax gradient, 1024 x 1024", gradient(lambda x: x.softmax(-1), (1024, 1024))),
+    Case("norm", "layer norm and gradients, 1024 x 1024", gradient(lambda x, w, b: F.layer_norm(x, (1024,), w, b), (1024, 1024), (1024,), (1024,))),
+    Case("norm", "batch norm and gradients, 32 x 64 x 56 x 56",
+         gradient(lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), (32, 64, 56, 56), (64,), (64,))),
+    Case("norm", "group norm and gradients, 32 x 64 x 56 x 56",
+         gradient(lambda x, w, b: F.group_norm(x, 8, w, b), (32, 64, 56, 56), (64,), (64,))),
+    Case("pool", "max_pool2d 3, 32 x 64 x 56 x 56", on(lambda x: F.max_pool2d(x, 3, 2, 1), (32, 64, 56, 56))),
+    Case("pool", "max_pool2d 3 and gradient", gradient(lambda x: F.max_pool2d(x, 3, 2, 1), (32, 64, 56, 56))),
+    Case("pool", "avg_pool2d 2, 32 x 64 x 56 x 56", on(lambda x: F.avg_pool2d(x, 2), (32, 64, 56, 56))),
+    Case("pool", "adaptive_avg_pool2d 1 and gradient", gradient(lambda x: F.adaptive_avg_pool2d(x, 1), (32, 512, 7, 7))),
+    Case("index", "gather rows, 2048 x 2048", indexed(lambda i, x: x.gather(1, i.view(2048, 512)), 2048, M, (2048, 2048))),
+    Case("index", "scatter_add, 1M into 64K", indexed(lambda i, x, y: x.scatter_add(0, i, y), 64 * K, M, (64 * K,), (M,))),
+    Case("index", "index_put accumulate, 256K into 64K",
+         indexed(lambda i, x, y: x.index_put((i,), y, accumulate=True), 64 * K, 256 * K, (64 * K,), (256 * K,))),
+    Case("index", "index_select rows, 16K of 64K x 64", indexed(lambda i, x: x.index_select(0, i), 64 * K, 16 * K, (64 * K, 64))),
+    Case("index", "embedding and gradient, 16K of 32K x 64", embedding),
+    Case("index", "masked_select, 1M", on(lambda x: x[x > 0], (M,))),
+    Case("index", "where, 4M", on(lambda x, y: torch.where(x > 0, x, y), (4 * M,), (4 * M,))),
     Case("index", "take 1M of 1M", index_case(M)),
     Case("index", "cat 4 x 1M", on(lambda a, b, c, d: torch.cat([a, b, c, d]), *[(M,)] * 4)),
     Case("index", "copy transposed, 2048 x 2048", on(lambda x: x.t().contiguous(), (2048, 2048))),
     Case("index", "sort, 256K", on(lambda x: x.sort()[0], (256 * K,))),
     Case("index", "topk 50, 64 x 32K", on(lambda x: x.topk(50)[0], (64, 32 * K))),
-    Case("random", "randn, 1M", lambda device: lambda: torch.randn(M, device=device)),
+    Case("random", "randn, 1M", created(lambda device: torch.randn(M, device=device))),
+    Case("random", "rand, 1M", created(lambda device: torch.rand(M, device=device))),
+    Case("random", "dropout, 1M", on(lambda x: F.dropout(x, 0.5), (M,))),
+    Case("random", "randperm, 1M", created(lambda device: torch.randperm(M, device=device))),
+    Case("random", "multinomial, 64 of 1024 x 4096", on(lambda x: torch.multinomial(x.abs(), 64, replacement=True), (1024, 4096))),
     Case("training", "MLP, batch 32", training("mlp"), goal=0.9),
     Case("training", "MLP, width 512, batch 256", wide_mlp, goal=0.9),
     Case("training", "residual net", training("residual"), goal=0.9),
