@@ -124,14 +124,6 @@ static mps_status forward(mps_stream *stream, pool_call *call) {
   return status;
 }
 
-static mps_status fill_zero(mps_stream *stream, const mps_tensor *tensor) {
-  mps_tensor zero = *tensor;
-  zero.buffer = NULL;
-  zero.flags = 0;
-  zero.constant = mps_scalar_int(0);
-  return mps_op_copy(stream, &zero, tensor);
-}
-
 /* Kernels that add or put into the large side, plane by plane. Half gradients are summed in float. `sums`: they add. */
 static mps_status backward(mps_stream *stream, pool_call *call, bool sums) {
   mps_status status = check(call);
@@ -145,7 +137,7 @@ static mps_status backward(mps_stream *stream, pool_call *call, bool sums) {
     status = mps_operand_create(stream, MPS_DTYPE_F32, result->rank, result->sizes, &target);
     target_owned = status == MPS_STATUS_OK ? target.buffer : NULL;
   }
-  if (status == MPS_STATUS_OK) status = fill_zero(stream, &target);
+  if (status == MPS_STATUS_OK) status = mps_operand_fill(stream, &target, mps_scalar_int(0));
   if (status == MPS_STATUS_OK) status = mps_operand_prepare(stream, call->small, call->small->dtype, false, &source, &source_owned);
   if (status == MPS_STATUS_OK && call->indices) {
     status = mps_operand_prepare(stream, call->indices, MPS_DTYPE_I64, false, &indices, &indices_owned);

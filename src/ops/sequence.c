@@ -62,19 +62,13 @@ mps_status mps_op_linspace(mps_stream *stream, mps_scalar start, mps_scalar end,
 mps_status mps_op_eye(mps_stream *stream, const mps_tensor *out) {
   if (out->rank != 2) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "eye(): expected a result of rank 2, got %u", out->rank);
   if (mps_tensor_element_count(out) == 0) return MPS_STATUS_OK;
-  mps_tensor constant = *out, diagonal = *out;
-  constant.buffer = NULL;
-  constant.flags = 0;
-  constant.constant = mps_scalar_int(0);
-  mps_status status = mps_op_copy(stream, &constant, out);
+  mps_status status = mps_operand_fill(stream, out, mps_scalar_int(0));
   if (status != MPS_STATUS_OK) return status;
+  mps_tensor diagonal = *out;
   diagonal.rank = 1;
   diagonal.sizes[0] = out->sizes[0] < out->sizes[1] ? out->sizes[0] : out->sizes[1];
   diagonal.strides[0] = out->strides[0] + out->strides[1];
-  constant.rank = 1;
-  constant.sizes[0] = diagonal.sizes[0];
-  constant.constant = mps_scalar_int(1);
-  return mps_op_copy(stream, &constant, &diagonal);
+  return mps_operand_fill(stream, &diagonal, mps_scalar_int(1));
 }
 
 /* ---- triangles ---- */

@@ -143,14 +143,7 @@ mps_status mps_op_constant_pad(mps_stream *stream, const mps_tensor *self, const
     to = narrow(&to, d, before > 0 ? before : 0, length);
   }
   if (mps_tensor_element_count(out) == 0) return MPS_STATUS_OK;
-  mps_status status = MPS_STATUS_OK;
-  if (!covers) {
-    mps_tensor constant = *out;
-    constant.buffer = NULL;
-    constant.flags = 0;
-    constant.constant = value;
-    status = mps_op_copy(stream, &constant, out);
-  }
+  mps_status status = covers ? MPS_STATUS_OK : mps_operand_fill(stream, out, value);
   if (status == MPS_STATUS_OK && mps_tensor_element_count(&to)) status = mps_op_copy(stream, &from, &to);
   return status;
 }
