@@ -36,22 +36,6 @@ static mps_status start_from_self(mps_stream *stream, const scatter_call *call) 
   return mps_op_copy(stream, call->self, call->out);
 }
 
-/* What a reduction starts from where self is left out: its identity. */
-static mps_scalar identity(mps_index_reduction reduction, mps_dtype dtype) {
-  bool floating = mps_dtype_is_floating(dtype);
-  int bits = (int)mps_dtype_size(dtype) * 8;
-  bool is_signed = dtype == MPS_DTYPE_I8 || dtype == MPS_DTYPE_I16 || dtype == MPS_DTYPE_I32 || dtype == MPS_DTYPE_I64;
-  uint64_t top = dtype == MPS_DTYPE_BOOL ? 1 : is_signed ? ((uint64_t)1 << (bits - 1)) - 1 : bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
-  switch (reduction) {
-    case MPS_INDEX_MULTIPLY: return mps_scalar_int(1);
-    case MPS_INDEX_LARGEST:
-      if (floating) return mps_scalar_float(-__builtin_inf());
-      return is_signed ? mps_scalar_int(-(int64_t)top - 1) : mps_scalar_int(0);
-    case MPS_INDEX_SMALLEST: return floating ? mps_scalar_float(__builtin_inf()) : mps_scalar_uint(top);
-    default: return mps_scalar_int(0);
-  }
-}
-
 /* out /= how many values went into each element (self counts as one when it is included), integers rounding down. */
 static mps_status divide_by_counts(mps_stream *stream, const scatter_call *call, const mps_index_space *space, const mps_tensor *index,
                                    const mps_tensor *sums) {
@@ -60,10 +44,7 @@ static mps_status divide_by_counts(mps_stream *stream, const scatter_call *call,
   mps_status status = mps_operand_create(stream, dtype, sums->rank, sums->sizes, &counts);
   if (status != MPS_STATUS_OK) return status;
   mps_tensor one = mps_operand_constant(&counts, dtype, mps_scalar_int(1));
-  mps_index_space over_counts = *space;
-  for (uint32_t d = 0; d < space->rank; d++) over_counts.data[d] = space->data[d] ? counts.strides[d] : 0;
-  for (uint32_t d = 0; d < space->rank; d++) over_counts.value[d] = 0;
-  over_counts.index_step = counts.strides[space->dimension];
+  const mps_index_space over_counts = mps_index_space_counts(space, &counts);
   status = mps_operand_fill(stream, &counts, mps_scalar_int(call->include_self ? 1 : 0));
   if (status == MPS_STATUS_OK) status = mps_index_write(stream, call->label, MPS_INDEX_ADD, &over_counts, &counts, index, &one);
   mps_tensor at_least_one = counts;
@@ -87,7 +68,7 @@ static mps_status write_values(mps_stream *stream, const scatter_call *call, uin
     memcpy(space.index, index->strides, sizeof space.index);
   mps_status status = MPS_STATUS_OK;
   if (call->reduction != MPS_INDEX_ASSIGN && !call->include_self) {
-    mps_tensor fresh = mps_operand_constant(&data, data.dtype, identity(call->reduction, data.dtype));
+    mps_tensor fresh = mps_operand_constant(&data, data.dtype, mps_index_identity(call->reduction, data.dtype));
     mps_index_space over_fresh = space;
     memset(over_fresh.value, 0, sizeof over_fresh.value);
     status = mps_index_write(stream, call->label, MPS_INDEX_ASSIGN, &over_fresh, &data, index, &fresh);
