@@ -19,13 +19,15 @@ mps_status mps_op_index_select(mps_stream *stream, const mps_tensor *self, int64
   if (index->rank > 1) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "index_select(): Index is supposed to be a vector, but it has %u dimensions", index->rank);
   if (is_empty(out)) return MPS_STATUS_OK;
 
-  mps_tensor data = mps_operand_at_least_1d(self), values = mps_operand_at_least_1d(out), indices;
+  mps_tensor data = mps_operand_at_least_1d(self), values = mps_operand_at_least_1d(out), expected = data, indices;
+  expected.sizes[dimension] = mps_tensor_element_count(index);
+  if (!mps_operands_same_shape(&expected, &values))
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "index_select(): out must have self's shape with as many elements along dimension %u as the index", dimension);
   mps_buffer *owned;
   status = mps_operand_prepare(stream, index, MPS_DTYPE_I64, false, &indices, &owned);
   if (status != MPS_STATUS_OK) return status;
   mps_index_space space;
-  mps_index_space_begin(&space, &values, &data, dimension, &values);
-  space.index[dimension] = indices.rank ? indices.strides[0] : 0;
+  mps_index_space_vector(&space, &data, dimension, &indices, &values);
   status = mps_index_read(stream, "index_select", &space, &data, &indices, &values);
   mps_buffer_release(owned);
   return status;
@@ -46,8 +48,7 @@ mps_status mps_op_gather(mps_stream *stream, const mps_tensor *self, int64_t dim
   status = mps_operand_prepare(stream, &shape, MPS_DTYPE_I64, false, &indices, &owned);
   if (status != MPS_STATUS_OK) return status;
   mps_index_space space;
-  mps_index_space_begin(&space, &shape, &data, dimension, &values);
-  memcpy(space.index, indices.strides, sizeof space.index);
+  mps_index_space_points(&space, &data, dimension, &indices, &values);
   status = mps_index_read(stream, "gather", &space, &data, &indices, &values);
   mps_buffer_release(owned);
   return status;

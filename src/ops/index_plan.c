@@ -20,9 +20,8 @@ static void coalesce(const mps_index_space *space, mps_index_space *out) {
   for (uint32_t d = 0; d < space->rank; d++) {
     if (space->sizes[d] == 1) continue;
     uint32_t last = out->rank - 1;
-    bool free = space->data[d] != 0;
-    if (out->rank && (out->data[last] != 0) == free && out->data[last] == space->data[d] * space->sizes[d] &&
-        out->value[last] == space->value[d] * space->sizes[d] && out->index[last] == space->index[d] * space->sizes[d]) {
+    if (out->rank && out->data[last] == space->data[d] * space->sizes[d] && out->value[last] == space->value[d] * space->sizes[d] &&
+        out->index[last] == space->index[d] * space->sizes[d]) {
       out->sizes[last] *= space->sizes[d];
     } else {
       last = out->rank++;

@@ -8,18 +8,31 @@
 
 #include "ops/operand.h"
 
-void mps_index_space_begin(mps_index_space *space, const mps_tensor *shape, const mps_tensor *data, uint32_t dimension, const mps_tensor *values) {
+/* A space over `shape`'s dimensions, of which the index takes `dimension`; what it looks like along the others is left open. */
+static void begin(mps_index_space *space, const mps_tensor *shape, const mps_tensor *data, uint32_t dimension, const mps_tensor *values) {
   memset(space, 0, sizeof *space);
   space->rank = shape->rank;
   for (uint32_t d = 0; d < shape->rank; d++) {
     space->sizes[d] = shape->sizes[d];
     space->data[d] = d == dimension ? 0 : data->strides[d];
-    space->value[d] = values && values->buffer ? values->strides[d] : 0;
+    space->value[d] = values->buffer ? values->strides[d] : 0;
   }
   space->index_size = data->sizes[dimension];
   space->index_step = data->strides[dimension];
   space->skipped = INT64_MIN;
   space->dimension = dimension;
+}
+
+void mps_index_space_vector(mps_index_space *space, const mps_tensor *data, uint32_t dimension, const mps_tensor *index, const mps_tensor *values) {
+  begin(space, data, data, dimension, values);
+  space->sizes[dimension] = mps_tensor_element_count(index);
+  space->index[dimension] = index->rank ? index->strides[0] : 0;
+}
+
+void mps_index_space_points(mps_index_space *space, const mps_tensor *data, uint32_t dimension, const mps_tensor *index, const mps_tensor *values) {
+  const mps_tensor shape = mps_operand_at_least_1d(index);
+  begin(space, &shape, data, dimension, values);
+  memcpy(space->index, shape.strides, shape.rank * sizeof shape.strides[0]);
 }
 
 void mps_index_space_over(mps_index_space *space, const mps_tensor *data, const mps_tensor *values) {

@@ -9,9 +9,11 @@
 
 typedef enum mps_index_reduction { MPS_INDEX_ASSIGN, MPS_INDEX_ADD, MPS_INDEX_MULTIPLY, MPS_INDEX_LARGEST, MPS_INDEX_SMALLEST } mps_index_reduction;
 
-/* A space over `shape`'s dimensions: value strides are those of `values` (NULL or a constant: 0), index strides 0, data strides of
- * `data` with dimension `dimension` taken by the index. All have the same rank >= 1. */
-void mps_index_space_begin(mps_index_space *space, const mps_tensor *shape, const mps_tensor *data, uint32_t dimension, const mps_tensor *values);
+/* A vector of indices (or one, 0-d) along `dimension` of data, for everything across: index_select, index_add and so on. data has rank 1 or
+ * more, and `values` its rank, unless they are a constant. */
+void mps_index_space_vector(mps_index_space *space, const mps_tensor *data, uint32_t dimension, const mps_tensor *index, const mps_tensor *values);
+/* An index for each point: gather, scatter. The space is the index tensor's, which may be 0-d where data has one element a row. */
+void mps_index_space_points(mps_index_space *space, const mps_tensor *data, uint32_t dimension, const mps_tensor *index, const mps_tensor *values);
 /* index and index_put: data and values are laid out over one shape, data with stride 0 where an index decides. The index part stays open. */
 void mps_index_space_over(mps_index_space *space, const mps_tensor *data, const mps_tensor *values);
 /* Rows of values (count x width, row-major; value_step 0: one constant) that a contiguous index vector sends to rows of `data`, or to

@@ -56,16 +56,13 @@ static mps_status divide_by_counts(mps_stream *stream, const scatter_call *call,
 
 /* The write itself, on `sums`, which is out or its float copy. */
 static mps_status write_values(mps_stream *stream, const scatter_call *call, uint32_t dimension, const mps_tensor *index, const mps_tensor *sums) {
-  mps_tensor walk = mps_operand_at_least_1d(call->index_is_vector ? sums : index);
   mps_tensor data = mps_operand_at_least_1d(sums), values = mps_operand_at_least_1d(call->values);
-  if (call->index_is_vector) walk.sizes[dimension] = mps_tensor_element_count(index);
   mps_index_space space;
-  mps_index_space_begin(&space, &walk, &data, dimension, &values);
-  space.wraps = call->wraps;
   if (call->index_is_vector)
-    space.index[dimension] = index->rank ? index->strides[0] : 0;
-  else if (index->rank)
-    memcpy(space.index, index->strides, sizeof space.index);
+    mps_index_space_vector(&space, &data, dimension, index, &values);
+  else
+    mps_index_space_points(&space, &data, dimension, index, &values);
+  space.wraps = call->wraps;
   mps_status status = MPS_STATUS_OK;
   if (call->reduction != MPS_INDEX_ASSIGN && !call->include_self) {
     mps_tensor fresh = mps_operand_constant(&data, data.dtype, mps_index_identity(call->reduction, data.dtype));

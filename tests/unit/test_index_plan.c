@@ -4,16 +4,17 @@
  */
 #include "ops/index_plan.h"
 #include "ops/index_space.h"
+#include "ops/operand.h"
 #include "tensors.h"
 #include "test.h"
 
 /* ---- reading ---- */
 
-/* index_select along `dimension` by a contiguous vector. */
-static mps_index_space select_space(const mps_tensor *data, const mps_tensor *out, uint32_t dimension) {
+/* index_select (or index_add) along `dimension` by a contiguous vector; `values` has data's shape but for its length. */
+static mps_index_space select_space(const mps_tensor *data, const mps_tensor *values, uint32_t dimension) {
+  mps_tensor index = make(buffer_b(), MPS_DTYPE_I64, 1, &values->sizes[dimension]);
   mps_index_space space;
-  mps_index_space_begin(&space, out, data, dimension, out);
-  space.index[dimension] = 1;
+  mps_index_space_vector(&space, data, dimension, &index, values);
   return space;
 }
 
@@ -88,8 +89,7 @@ static void counts_beyond_32_bits(void) {
 static void gather_takes_an_index_a_point(void) {
   mps_tensor data = TENSOR(F32, 4, 10), index = TENSOR(I64, 4, 3), out = TENSOR(F32, 4, 3);
   mps_index_space space;
-  mps_index_space_begin(&space, &index, &data, 1, &out);
-  memcpy(space.index, index.strides, sizeof space.index);
+  mps_index_space_points(&space, &data, 1, &index, &out);
   mps_index_plan p;
   mps_index_plan_read(&space, &p);
   CHECK_INT(p.arguments.outer_rank, 1);
@@ -98,6 +98,38 @@ static void gather_takes_an_index_a_point(void) {
   CHECK_INT(p.arguments.run, 3);
   CHECK_INT(p.arguments.data_run, 0);
   CHECK_INT(p.arguments.index_run, 1);
+  CHECK_INTS(p.threads, 4, 1, 1);
+}
+
+static void indices_without_a_dimension(void) {
+  mps_tensor data = TENSOR(F32, 1), point = zero_dimensional(MPS_DTYPE_I64), row = TENSOR(F32, 4, 6), out = TENSOR(F32, 4, 1);
+  const mps_tensor seven = mps_operand_constant(&data, MPS_DTYPE_F32, mps_scalar_int(7));
+  mps_index_space space;
+  mps_index_space_points(&space, &data, 0, &point, &seven); /* a scatter of 0-d tensors */
+  CHECK_INT(space.rank, 1);
+  CHECK_INTS(space.sizes, 1);
+  CHECK_INTS(space.value, 0);
+  mps_index_space_vector(&space, &row, 1, &point, &out);
+  CHECK_INTS(space.sizes, 4, 1);
+  CHECK_INTS(space.index, 0, 0);
+  CHECK_INTS(space.data, 6, 0);
+  CHECK_INT(space.index_size, 6);
+}
+
+static void strided_and_expanded_indices(void) {
+  mps_tensor data = TENSOR(F32, 4, 10), index = TENSOR(I64, 3), out = TENSOR(F32, 4, 3), shared = TENSOR(I64, 4, 3);
+  index.strides[0] = 2;
+  mps_index_space space;
+  mps_index_space_vector(&space, &data, 1, &index, &out);
+  CHECK_INTS(space.index, 0, 2);
+  shared.strides[0] = 0; /* the same row of indices for each row of data */
+  mps_index_space_points(&space, &data, 1, &shared, &out);
+  CHECK_INTS(space.index, 0, 1);
+  data.strides[0] = 0; /* expanded data: its rows are the same */
+  mps_index_space_points(&space, &data, 1, &shared, &out);
+  mps_index_plan p;
+  mps_index_plan_read(&space, &p);
+  CHECK_INTS(p.arguments.data_strides, 0);
   CHECK_INTS(p.threads, 4, 1, 1);
 }
 
@@ -223,8 +255,7 @@ static void walked_dimensions_follow_outer_ones(void) {
 static void runs_of_indices_are_not_cut(void) {
   mps_tensor data = TENSOR(F32, 50), index = TENSOR(I64, 100000), source = TENSOR(F32, 100000); /* a 1-d scatter */
   mps_index_space space;
-  mps_index_space_begin(&space, &index, &data, 0, &source);
-  space.index[0] = 1;
+  mps_index_space_points(&space, &data, 0, &index, &source);
   mps_index_plan p;
   mps_index_plan_write(&space, 8, &p);
   CHECK_INT(p.arguments.block, 100000);
@@ -270,8 +301,7 @@ static void rows_are_counted_by_a_constant(void) {
 static void counts_are_laid_out_anew(void) {
   mps_tensor data = transposed(TENSOR(F32, 10, 4), 0, 1), index = TENSOR(I64, 4, 3), counts = TENSOR(F32, 4, 10);
   mps_index_space space;
-  mps_index_space_begin(&space, &index, &data, 1, &index);
-  memcpy(space.index, index.strides, sizeof space.index);
+  mps_index_space_points(&space, &data, 1, &index, &index);
   CHECK_INTS(space.data, 1, 0);
   CHECK_INT(space.index_step, 4);
   mps_index_space over = mps_index_space_counts(&space, &counts);
@@ -340,6 +370,8 @@ int main(void) {
   RUN(long_runs_are_cut_into_blocks);
   RUN(counts_beyond_32_bits);
   RUN(gather_takes_an_index_a_point);
+  RUN(indices_without_a_dimension);
+  RUN(strided_and_expanded_indices);
   RUN(empty_and_single_points);
   RUN(offsets_span_what_varies);
   RUN(put_walks_data_and_values_together);
