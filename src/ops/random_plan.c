@@ -75,3 +75,17 @@ mps_random_call mps_random_integers(int64_t base, uint64_t range, mps_dtype dtyp
                            .per_block = wide ? 2 : 4,
                            .arguments = {.range = range, .base = base}};
 }
+
+void mps_multinomial_plan_make(mps_multinomial_plan *plan, const mps_tensor *weights, const mps_tensor *out) {
+  memset(plan, 0, sizeof *plan);
+  plan->arguments.rows = weights->sizes[0];
+  plan->arguments.categories = weights->sizes[1];
+  plan->arguments.samples = out->sizes[1];
+  plan->arguments.row_stride = weights->strides[0];
+  plan->arguments.category_stride = weights->strides[1];
+  plan->rows = (uint64_t)weights->sizes[0];
+  plan->samples = (uint64_t)mps_tensor_element_count(out);
+  plan->blocks = (plan->samples + 3) / 4;
+  plan->sums_cost = 3.0 * (double)mps_tensor_element_count(weights);
+  plan->search_cost = 50.0 * (double)plan->samples;
+}

@@ -42,4 +42,15 @@ mps_random_call mps_random_integers(int64_t base, uint64_t range, mps_dtype dtyp
 /* A complex tensor of rank below MPS_MAX_RANK as its parts: one more dimension, of size 2. */
 mps_tensor mps_random_parts(const mps_tensor *complex);
 
+/* Two passes: running sums of each row of weights, then a search in them for each sample. */
+typedef struct mps_multinomial_plan {
+  mps_multinomial_arguments arguments; /* seed and offset are open, as above */
+  uint64_t rows, samples;              /* threads of the passes */
+  uint64_t blocks;                     /* the generator goes on by */
+  double sums_cost, search_cost;       /* nanoseconds */
+} mps_multinomial_plan;
+
+/* `weights` has shape rows x categories, `out` rows x samples. */
+void mps_multinomial_plan_make(mps_multinomial_plan *plan, const mps_tensor *weights, const mps_tensor *out);
+
 #endif

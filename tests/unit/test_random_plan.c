@@ -138,6 +138,24 @@ static void complex_numbers_are_made_in_parts(void) {
   CHECK_INTS(parts.sizes, 2);
 }
 
+static void samples_of_categories(void) {
+  mps_tensor weights = transposed(TENSOR(F32, 7, 3), 0, 1), out = TENSOR(I64, 3, 5), none = TENSOR(I64, 3, 0);
+  mps_multinomial_plan p;
+  mps_multinomial_plan_make(&p, &weights, &out);
+  CHECK_INT(p.arguments.rows, 3);
+  CHECK_INT(p.arguments.categories, 7);
+  CHECK_INT(p.arguments.samples, 5);
+  CHECK_INT(p.arguments.row_stride, 1);
+  CHECK_INT(p.arguments.category_stride, 3);
+  CHECK_INT(p.rows, 3);
+  CHECK_INT(p.samples, 15);
+  CHECK_INT(p.blocks, 4);
+  CHECK_INT(p.sums_cost, 63);
+  CHECK_INT(p.search_cost, 750);
+  mps_multinomial_plan_make(&p, &weights, &none);
+  CHECK_INT(p.blocks, 0);
+}
+
 int main(void) {
   RUN(four_elements_a_block);
   RUN(points_and_empty_results);
@@ -148,5 +166,6 @@ int main(void) {
   RUN(bounded_ranges);
   RUN(ranges_up_to_the_largest);
   RUN(complex_numbers_are_made_in_parts);
+  RUN(samples_of_categories);
   return test_end();
 }
