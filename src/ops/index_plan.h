@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "../kernels/index_arguments.h"
+#include "kernels/index_arguments.h"
 #include "openmps/tensor.h"
 
 /* The space as an operator sees it; strides count elements. A data stride of 0 marks a dimension whose place an index decides. */

@@ -5,7 +5,7 @@
 #ifndef OPENMPS_OPS_POOL_PLAN_H
 #define OPENMPS_OPS_POOL_PLAN_H
 
-#include "../kernels/pool_arguments.h"
+#include "kernels/pool_arguments.h"
 #include "openmps/tensor.h"
 
 /* A call, whatever the operator: `large` is the side that windows lie in (input or its gradient), `small` has one element a window. */

@@ -6,7 +6,7 @@
 #ifndef OPENMPS_OPS_RANDOM_PLAN_H
 #define OPENMPS_OPS_RANDOM_PLAN_H
 
-#include "../kernels/random_arguments.h"
+#include "kernels/random_arguments.h"
 #include "openmps/tensor.h"
 
 /* One distribution over one result. */

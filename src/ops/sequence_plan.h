@@ -5,7 +5,7 @@
 #ifndef OPENMPS_OPS_SEQUENCE_PLAN_H
 #define OPENMPS_OPS_SEQUENCE_PLAN_H
 
-#include "../kernels/sequence.h"
+#include "kernels/sequence.h"
 #include "openmps/tensor.h"
 
 /* One thread an element. */

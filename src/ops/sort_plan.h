@@ -5,7 +5,7 @@
 #ifndef OPENMPS_OPS_SORT_PLAN_H
 #define OPENMPS_OPS_SORT_PLAN_H
 
-#include "../kernels/sort_arguments.h"
+#include "kernels/sort_arguments.h"
 #include "openmps/tensor.h"
 
 typedef enum mps_sort_kind { MPS_SORT_ALL, MPS_SORT_TOP, MPS_SORT_KTH } mps_sort_kind;

@@ -5,7 +5,7 @@
 #ifndef OPENMPS_OPS_UNFOLD_PLAN_H
 #define OPENMPS_OPS_UNFOLD_PLAN_H
 
-#include "../kernels/unfold.h"
+#include "kernels/unfold.h"
 #include "openmps/tensor.h"
 
 typedef struct mps_unfold_plan {
