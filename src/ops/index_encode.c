@@ -4,6 +4,7 @@
  */
 #include "ops/index_encode.h"
 
+#include "graph/formula.h"
 #include "openmps/library.h"
 #include "openmps/ops.h"
 #include "ops/operand.h"
@@ -55,7 +56,7 @@ mps_status mps_index_write(mps_stream *stream, const char *label, mps_index_redu
   mps_pipeline *pipeline;
   mps_status status = mps_operand_pipeline(stream, stem, suffix, &pipeline);
   if (status == MPS_STATUS_NOT_FOUND)
-    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_name(values->dtype));
+    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_title(values->dtype));
   if (status != MPS_STATUS_OK) return status;
   return dispatch(stream, label, pipeline, &plan, data, index, values, false);
 }

@@ -4,6 +4,7 @@
  */
 #include "ops/pool_plan.h"
 
+#include "graph/formula.h"
 #include "openmps/library.h"
 #include "openmps/ops.h"
 #include "ops/operand.h"
@@ -14,7 +15,7 @@ static mps_status encode(mps_stream *stream, const mps_pool_call *call, const mp
   mps_pipeline *pipeline;
   mps_status status = mps_operand_pipeline(stream, p->stem, p->suffix, &pipeline);
   if (status == MPS_STATUS_NOT_FOUND)
-    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", call->label, p->suffix);
+    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", call->label, mps_dtype_title(call->small->dtype));
   if (status != MPS_STATUS_OK) return status;
   mps_encoder encoder;
   mps_encoder_begin(&encoder, stream, call->label);

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "graph/formula.h"
 #include "openmps/library.h"
 #include "openmps/ops.h"
 #include "ops/operand.h"
@@ -44,7 +45,7 @@ static mps_status run(mps_stream *stream, const mps_random_call *call, mps_gener
 
 static mps_status check_floating(const char *label, const mps_tensor *out) {
   if (mps_dtype_is_floating(out->dtype)) return MPS_STATUS_OK;
-  return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_name(out->dtype));
+  return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_title(out->dtype));
 }
 
 static mps_status run_floating(mps_stream *stream, const char *label, const char *stem, double a, double b, mps_generator *generator, const mps_tensor *out) {
@@ -125,7 +126,7 @@ mps_status mps_op_bernoulli_each(mps_stream *stream, const mps_tensor *p, mps_ge
 /* Values in [base, base + range); range 0: all 64 bits. */
 static mps_status run_integer(mps_stream *stream, int64_t base, uint64_t range, mps_generator *generator, const mps_tensor *out) {
   if (mps_dtype_is_complex(out->dtype))
-    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"random_\" not implemented for '%s'", mps_dtype_name(out->dtype));
+    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"random_\" not implemented for '%s'", mps_dtype_title(out->dtype));
   const mps_random_call call = mps_random_integers(base, range, out->dtype);
   return run(stream, &call, generator, out);
 }

@@ -46,25 +46,36 @@ uint64_t mps_random_largest(mps_dtype dtype) {
   }
 }
 
+/* Refuses a bound that `dtype` cannot hold. bfloat and float hold any int64, rounded. */
+static mps_status check_bound(int64_t value, const char *name, mps_dtype dtype) {
+  static const char *const names[MPS_DTYPE_COUNT] = {
+      [MPS_DTYPE_BOOL] = "bool",        [MPS_DTYPE_U8] = "unsigned char",      [MPS_DTYPE_U16] = "short unsigned int", [MPS_DTYPE_U32] = "unsigned int",
+      [MPS_DTYPE_I8] = "signed char",   [MPS_DTYPE_U64] = "long unsigned int", [MPS_DTYPE_I16] = "short int",          [MPS_DTYPE_I32] = "int",
+      [MPS_DTYPE_F16] = "c10::Half"};
+  if (!names[dtype]) return MPS_STATUS_OK;
+  const uint64_t largest = dtype == MPS_DTYPE_F16 ? 65504 : mps_random_largest(dtype);
+  const int64_t high = largest > INT64_MAX ? INT64_MAX : (int64_t)largest;
+  const bool is_signed = dtype == MPS_DTYPE_I8 || dtype == MPS_DTYPE_I16 || dtype == MPS_DTYPE_I32;
+  const int64_t low = dtype == MPS_DTYPE_F16 ? -high : is_signed ? -high - 1 : 0;
+  if (value >= low && value <= high) return MPS_STATUS_OK;
+  return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s is out of bounds for %s", name, names[dtype]);
+}
+
 mps_status mps_random_range(int64_t from, const int64_t *to, mps_dtype dtype, int64_t *out_base, uint64_t *out_range) {
-  const uint64_t largest = mps_random_largest(dtype);
   *out_base = from;
-  if (to) {
-    if (from >= *to)
-      return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld", (long long)from, (long long)*to);
-    if (!mps_dtype_is_floating(dtype) && *to - 1 > 0 && (uint64_t)(*to - 1) > largest)
-      return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "to - 1 is out of bounds for %s", mps_dtype_name(dtype));
-    if (!mps_dtype_is_floating(dtype) && from > 0 && (uint64_t)from > largest)
-      return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "from is out of bounds for %s", mps_dtype_name(dtype));
-    *out_range = (uint64_t)*to - (uint64_t)from;
-    return MPS_STATUS_OK;
-  }
   *out_range = 0;
-  if (from == INT64_MIN) return MPS_STATUS_OK;
-  const uint64_t top = largest > INT64_MAX ? INT64_MAX : largest;
-  if (from > (int64_t)top) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "from is out of bounds for %s", mps_dtype_name(dtype));
-  *out_range = top - (uint64_t)from + 1;
-  return MPS_STATUS_OK;
+  if (to && from >= *to)
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld", (long long)from, (long long)*to);
+  if (!to && from == INT64_MIN) return MPS_STATUS_OK;
+  const int64_t last = to ? *to - 1 : (int64_t)mps_random_largest(dtype); /* u64: -1, which PyTorch refuses, too */
+  mps_status status = check_bound(from, "from", dtype);
+  if (status == MPS_STATUS_OK && !to && mps_dtype_is_floating(dtype) && from >= last)
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT,
+                         "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to dtype, but got from=%lld > to_inc=%lld",
+                         (long long)from, (long long)last);
+  if (status == MPS_STATUS_OK) status = check_bound(last, "to - 1", dtype);
+  if (status == MPS_STATUS_OK) *out_range = (uint64_t)last - (uint64_t)from + 1;
+  return status;
 }
 
 mps_random_call mps_random_integers(int64_t base, uint64_t range, mps_dtype dtype) {

@@ -4,6 +4,7 @@
  */
 #include "ops/sequence_plan.h"
 
+#include "graph/formula.h"
 #include "openmps/library.h"
 #include "openmps/ops.h"
 #include "ops/operand.h"
@@ -11,7 +12,7 @@
 static mps_status check_vector(const char *label, const mps_tensor *out) {
   if (out->rank != 1) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s(): expected a result of rank 1, got %u", label, out->rank);
   if (mps_dtype_is_complex(out->dtype) || out->dtype == MPS_DTYPE_BOOL)
-    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_name(out->dtype));
+    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_title(out->dtype));
   return MPS_STATUS_OK;
 }
 

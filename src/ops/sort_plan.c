@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "graph/formula.h"
 #include "ops/operand.h"
 
 enum { MAX_LANES = 64, SCRATCH_LIMIT = 64 << 20 /* bytes: fewer lanes rather than more scratch, down to one */ };
@@ -18,7 +19,7 @@ int64_t mps_sort_row_length(const mps_tensor *self, int64_t dim) {
 
 mps_status mps_sort_check(const mps_sort_call *call, const mps_tensor *self, const mps_tensor *values, const mps_tensor *indices, uint32_t dimension) {
   if (mps_dtype_is_complex(self->dtype))
-    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", call->label, mps_dtype_name(self->dtype));
+    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", call->label, mps_dtype_title(self->dtype));
   bool fits = values->rank == self->rank && indices->rank == self->rank && values->dtype == self->dtype && indices->dtype == MPS_DTYPE_I64;
   for (uint32_t d = 0; fits && d < self->rank; d++) {
     int64_t wanted = d == dimension ? call->count : self->sizes[d];

@@ -4,6 +4,7 @@
  */
 #include "ops/unfold_plan.h"
 
+#include "graph/formula.h"
 #include "openmps/library.h"
 #include "openmps/ops.h"
 #include "ops/operand.h"
@@ -18,7 +19,7 @@ mps_status mps_op_unfold_backward(mps_stream *stream, const mps_tensor *grad_in,
   mps_pipeline *pipeline;
   status = mps_operand_pipeline(stream, "unfold_backward", mps_dtype_name(out->dtype), &pipeline);
   if (status == MPS_STATUS_NOT_FOUND)
-    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"unfold_backward\" not implemented for '%s'", mps_dtype_name(out->dtype));
+    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"unfold_backward\" not implemented for '%s'", mps_dtype_title(out->dtype));
   if (status != MPS_STATUS_OK) return status;
   mps_encoder encoder;
   mps_encoder_begin(&encoder, stream, "unfold_backward");

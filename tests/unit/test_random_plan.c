@@ -97,7 +97,7 @@ static void bounded_ranges(void) {
   CHECK_INT(range, 256);
   to = 257;
   CHECK_STATUS(mps_random_range(0, &to, MPS_DTYPE_U8, &base, &range), MPS_STATUS_INVALID_ARGUMENT);
-  CHECK_STRING(mps_error_message(), "to - 1 is out of bounds for u8");
+  CHECK_STRING(mps_error_message(), "to - 1 is out of bounds for unsigned char");
   CHECK_OK(mps_random_range(0, &to, MPS_DTYPE_BF16, &base, &range)); /* floats round */
   to = 5;
   CHECK_STATUS(mps_random_range(5, &to, MPS_DTYPE_I64, &base, &range), MPS_STATUS_INVALID_ARGUMENT);
@@ -114,9 +114,17 @@ static void ranges_up_to_the_largest(void) {
   CHECK_INT(base, -5);
   CHECK_INT(range, 133);
   CHECK_STATUS(mps_random_range(128, NULL, MPS_DTYPE_I8, &base, &range), MPS_STATUS_INVALID_ARGUMENT);
-  CHECK_STRING(mps_error_message(), "from is out of bounds for i8");
-  CHECK_OK(mps_random_range(0, NULL, MPS_DTYPE_U64, &base, &range));
-  CHECK(range == (uint64_t)1 << 63);
+  CHECK_STRING(mps_error_message(), "from is out of bounds for signed char");
+  CHECK_STATUS(mps_random_range(-129, NULL, MPS_DTYPE_I8, &base, &range), MPS_STATUS_INVALID_ARGUMENT);
+  CHECK_STATUS(mps_random_range(0, NULL, MPS_DTYPE_U64, &base, &range), MPS_STATUS_INVALID_ARGUMENT); /* as PyTorch, whose int64 wraps */
+  CHECK_STRING(mps_error_message(), "to - 1 is out of bounds for long unsigned int");
+  CHECK_OK(mps_random_range(INT64_MIN + 1, NULL, MPS_DTYPE_I64, &base, &range));
+  CHECK(range == UINT64_MAX);
+  CHECK_STATUS(mps_random_range(65505, NULL, MPS_DTYPE_F16, &base, &range), MPS_STATUS_INVALID_ARGUMENT);
+  CHECK_STRING(mps_error_message(), "from is out of bounds for c10::Half");
+  CHECK_STATUS(mps_random_range(256, NULL, MPS_DTYPE_BF16, &base, &range), MPS_STATUS_INVALID_ARGUMENT);
+  CHECK_OK(mps_random_range(255, NULL, MPS_DTYPE_BF16, &base, &range));
+  CHECK_INT(range, 2);
   CHECK_OK(mps_random_range(INT64_MIN, NULL, MPS_DTYPE_I64, &base, &range));
   CHECK_INT(range, 0); /* all bits */
 }
