@@ -11,8 +11,6 @@
 #include "kernels/index_arguments.h"
 #include "ops/operand.h"
 
-enum { BLOCK = 4096 /* mask elements that one thread takes */ };
-
 /* A mask, contiguous, with the starts of its blocks (int64, one more than there are blocks: the last is the count of all). */
 typedef struct compaction {
   mps_tensor mask;
@@ -51,13 +49,7 @@ static mps_status count_blocks(mps_stream *stream, const char *label, const comp
 /* Makes starts from counts, as a running sum, on the device. */
 static mps_status compaction_begin(mps_stream *stream, const char *label, const mps_tensor *mask, compaction *c) {
   memset(c, 0, sizeof *c);
-  int64_t count = mps_tensor_element_count(mask);
-  c->blocks = (uint64_t)((count + BLOCK - 1) / BLOCK);
-  c->arguments.count = count;
-  c->arguments.block = BLOCK;
-  c->arguments.limit = count;
-  c->arguments.rank = mask->rank;
-  memcpy(c->arguments.sizes, mask->sizes, sizeof c->arguments.sizes);
+  c->blocks = mps_compact_plan_make(&c->arguments, mask);
   mps_status status = mps_operand_prepare(stream, mask, MPS_DTYPE_BOOL, true, &c->mask, &c->mask_owned);
   int64_t length = (int64_t)c->blocks + 1;
   if (status == MPS_STATUS_OK) status = mps_operand_create(stream, MPS_DTYPE_I64, 1, &length, &c->starts);

@@ -399,14 +399,6 @@ static mps_status check_gradient(const mps_tensor *gradient, const mps_tensor *l
   return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "convolution_backward: %s must have the shape and dtype of what it is the gradient of", name);
 }
 
-/* A gradient of which every element is a sum of nothing: zeros, through a product of no terms. */
-static mps_status clear(mps_stream *stream, const mps_tensor *gradient) {
-  if (gradient == NULL || is_empty(gradient)) return MPS_STATUS_OK;
-  if (!mps_tensor_is_contiguous(gradient))
-    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "convolution_backward: a gradient without terms must be contiguous");
-  return mps_stream_fill(stream, gradient->buffer, gradient->offset, (uint64_t)mps_tensor_element_count(gradient) * mps_dtype_size(gradient->dtype), 0);
-}
-
 mps_status mps_op_convolution_backward(mps_stream *stream, const mps_tensor *grad_output, const mps_tensor *input, const mps_tensor *weight,
                                        const int64_t *stride, uint32_t stride_count, const int64_t *padding, uint32_t padding_count,
                                        const int64_t *dilation, uint32_t dilation_count, bool transposed, const int64_t *output_padding,
@@ -423,9 +415,10 @@ mps_status mps_op_convolution_backward(mps_stream *stream, const mps_tensor *gra
   MPS_TRY(check_gradient(grad_weight, weight, "grad_weight"));
   MPS_TRY(check_vector(grad_bias, input->dtype, grad_output->sizes[1], "grad_bias"));
   if (is_empty(grad_output) || is_empty(input) || is_empty(weight)) {
-    MPS_TRY(clear(stream, grad_input));
-    MPS_TRY(clear(stream, grad_weight));
-    if (is_empty(grad_output) || grad_bias == NULL) return clear(stream, grad_bias);
+    /* Every element is a sum of nothing. */
+    MPS_TRY(mps_operand_fill(stream, grad_input, mps_scalar_int(0)));
+    MPS_TRY(mps_operand_fill(stream, grad_weight, mps_scalar_int(0)));
+    if (is_empty(grad_output) || grad_bias == NULL) return mps_operand_fill(stream, grad_bias, mps_scalar_int(0));
     operand from = operand_of(grad_output), to = operand_of(grad_bias);
     return encode_bias(stream, input->dtype, &g, &from, &to);
   }

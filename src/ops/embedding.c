@@ -26,33 +26,15 @@ static mps_status flatten(mps_stream *stream, const mps_tensor *grad, const mps_
   return MPS_STATUS_OK;
 }
 
-static void row_space(mps_index_space *space, int64_t count, int64_t width, const mps_tensor *data, int64_t value_step, int64_t skipped) {
-  memset(space, 0, sizeof *space);
-  space->rank = 2;
-  space->sizes[0] = count;
-  space->sizes[1] = width;
-  space->data[1] = data->rank > 1 ? data->strides[1] : 0;
-  space->value[0] = value_step;
-  space->value[1] = value_step ? 1 : 0;
-  space->index[0] = 1;
-  space->index_size = data->sizes[0];
-  space->index_step = data->strides[0];
-  space->skipped = skipped;
-}
-
 /* sums /= how often each row's index occurs. */
 static mps_status scale_by_frequency(mps_stream *stream, const mps_tensor *indices, int64_t skipped, const mps_tensor *sums) {
-  mps_tensor counts, one;
+  mps_tensor counts;
   mps_status status = mps_operand_create(stream, MPS_DTYPE_F32, 1, sums->sizes, &counts);
   if (status != MPS_STATUS_OK) return status;
-  one = counts;
-  one.buffer = NULL;
-  one.constant = mps_scalar_int(1);
-  mps_tensor zero = one;
-  zero.constant = mps_scalar_int(0);
+  const mps_tensor one = mps_operand_constant(&counts, counts.dtype, mps_scalar_int(1));
   mps_index_space space;
-  row_space(&space, indices->sizes[0], 1, &counts, 0, skipped);
-  status = mps_op_copy(stream, &zero, &counts);
+  mps_index_space_rows(&space, indices->sizes[0], 1, &counts, 0, skipped);
+  status = mps_operand_fill(stream, &counts, mps_scalar_int(0));
   if (status == MPS_STATUS_OK) status = mps_index_write(stream, "embedding_dense_backward", MPS_INDEX_ADD, &space, &counts, indices, &one);
   if (status == MPS_STATUS_OK) status = mps_op_maximum(stream, &counts, &one, &counts);
   mps_tensor column = counts; /* broadcast over the width */
@@ -71,10 +53,7 @@ mps_status mps_op_embedding_dense_backward(mps_stream *stream, const mps_tensor 
   if (status != MPS_STATUS_OK) return status;
   if (out->rank != 2 || grad_output->dtype != out->dtype)
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "embedding_dense_backward(): expected a result of rank 2 in the gradient's dtype");
-  mps_tensor zero = *out;
-  zero.buffer = NULL;
-  zero.constant = mps_scalar_int(0);
-  status = mps_op_copy(stream, &zero, out);
+  status = mps_operand_fill(stream, out, mps_scalar_int(0));
   if (status != MPS_STATUS_OK || mps_tensor_element_count(grad_output) == 0) return status;
 
   mps_tensor rows, flat, sums;
@@ -85,7 +64,7 @@ mps_status mps_op_embedding_dense_backward(mps_stream *stream, const mps_tensor 
   status = mps_index_accumulator(stream, out, MPS_INDEX_ADD, &sums, &sums_owned);
   if (status == MPS_STATUS_OK) {
     mps_index_space space;
-    row_space(&space, rows.sizes[0], rows.sizes[1], &sums, rows.sizes[1], skipped);
+    mps_index_space_rows(&space, rows.sizes[0], rows.sizes[1], &sums, rows.sizes[1], skipped);
     space.value[1] = 1;
     status = mps_index_write(stream, "embedding_dense_backward", MPS_INDEX_ADD, &space, &sums, &flat, &rows);
   }

@@ -19,13 +19,15 @@ mps_status mps_op_index_select(mps_stream *stream, const mps_tensor *self, int64
   if (index->rank > 1) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "index_select(): Index is supposed to be a vector, but it has %u dimensions", index->rank);
   if (is_empty(out)) return MPS_STATUS_OK;
 
-  mps_tensor data = mps_operand_at_least_1d(self), values = mps_operand_at_least_1d(out), indices;
+  mps_tensor data = mps_operand_at_least_1d(self), values = mps_operand_at_least_1d(out), expected = data, indices;
+  expected.sizes[dimension] = mps_tensor_element_count(index);
+  if (!mps_operands_same_shape(&expected, &values))
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "index_select(): out must have self's shape with as many elements along dimension %u as the index", dimension);
   mps_buffer *owned;
   status = mps_operand_prepare(stream, index, MPS_DTYPE_I64, false, &indices, &owned);
   if (status != MPS_STATUS_OK) return status;
   mps_index_space space;
-  mps_index_space_begin(&space, &values, &data, dimension, &values);
-  space.index[dimension] = indices.rank ? indices.strides[0] : 0;
+  mps_index_space_vector(&space, &data, dimension, &indices, &values);
   status = mps_index_read(stream, "index_select", &space, &data, &indices, &values);
   mps_buffer_release(owned);
   return status;
@@ -46,8 +48,7 @@ mps_status mps_op_gather(mps_stream *stream, const mps_tensor *self, int64_t dim
   status = mps_operand_prepare(stream, &shape, MPS_DTYPE_I64, false, &indices, &owned);
   if (status != MPS_STATUS_OK) return status;
   mps_index_space space;
-  mps_index_space_begin(&space, &shape, &data, dimension, &values);
-  memcpy(space.index, indices.strides, sizeof space.index);
+  mps_index_space_points(&space, &data, dimension, &indices, &values);
   status = mps_index_read(stream, "gather", &space, &data, &indices, &values);
   mps_buffer_release(owned);
   return status;
@@ -60,26 +61,14 @@ mps_status mps_op_gather(mps_stream *stream, const mps_tensor *self, int64_t dim
 static mps_status combine_indices(mps_stream *stream, const char *label, const mps_tensor *shape, const mps_tensor *indices, uint32_t count,
                                   const int64_t *sizes, const int64_t *strides, mps_tensor *out_offsets) {
   int64_t extents[MPS_MAX_RANK];
-  for (uint32_t d = 0; d < shape->rank; d++) {
-    extents[d] = 1;
-    for (uint32_t k = 0; k < count; k++)
-      if (indices[k].strides[d] != 0) extents[d] = shape->sizes[d];
-  }
+  for (uint32_t d = 0; d < shape->rank; d++) extents[d] = 1;
+  for (uint32_t k = 0; k < count; k++) mps_index_offset_widen(&indices[k], extents);
   mps_status status = mps_operand_create(stream, MPS_DTYPE_I64, shape->rank, extents, out_offsets);
   mps_pipeline *pipeline = NULL;
   if (status == MPS_STATUS_OK) status = mps_operand_pipeline(stream, "index_offsets", NULL, &pipeline);
   for (uint32_t k = 0; status == MPS_STATUS_OK && k < count; k++) {
     mps_index_space space;
-    memset(&space, 0, sizeof space);
-    space.rank = shape->rank;
-    memcpy(space.sizes, extents, sizeof space.sizes);
-    memcpy(space.value, out_offsets->strides, sizeof space.value);
-    memcpy(space.index, indices[k].strides, sizeof space.index);
-    space.index_size = sizes[k];
-    space.index_step = strides[k];
-    space.skipped = INT64_MIN;
-    space.wraps = true;
-    space.dimension = k;
+    mps_index_space_offsets(&space, out_offsets, &indices[k], k, sizes[k], strides[k]);
     mps_index_plan plan;
     mps_index_plan_read(&space, &plan);
     plan.arguments.data_run = k > 0; /* the first sets, later ones add */
@@ -146,16 +135,6 @@ static mps_status prepare_indices(mps_stream *stream, const char *label, const m
   return status;
 }
 
-/* The iteration space of index and index_put: data and values have the same shape. */
-static void lay_out(mps_index_space *space, const mps_tensor *data, const mps_tensor *values) {
-  memset(space, 0, sizeof *space);
-  space->rank = data->rank;
-  space->skipped = INT64_MIN;
-  memcpy(space->sizes, data->sizes, sizeof space->sizes);
-  memcpy(space->data, data->strides, sizeof space->data);
-  if (values->buffer) memcpy(space->value, values->strides, sizeof space->value);
-}
-
 mps_status mps_op_index(mps_stream *stream, const mps_tensor *self, const mps_tensor *indices, uint32_t indices_count, const int64_t *indexed_sizes,
                         uint32_t indexed_sizes_count, const int64_t *indexed_strides, uint32_t indexed_strides_count, const mps_tensor *out) {
   mps_status status = check_indices("index", indices, indices_count, indexed_sizes_count, indexed_strides_count, out);
@@ -164,7 +143,7 @@ mps_status mps_op_index(mps_stream *stream, const mps_tensor *self, const mps_te
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "index(): self is not laid out over the shape and dtype of out, or has conjugate or negative bits");
   if (is_empty(out)) return MPS_STATUS_OK;
   mps_index_space space;
-  lay_out(&space, self, out);
+  mps_index_space_over(&space, self, out);
   mps_tensor index;
   mps_buffer *owned;
   status = prepare_indices(stream, "index", out, indices, indices_count, indexed_sizes, indexed_strides, &space, &index, &owned);
@@ -183,7 +162,7 @@ mps_status mps_op_index_put(mps_stream *stream, const mps_tensor *indices, uint3
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "index_put(): values are not broadcast to the shape and dtype of the iteration, or have conjugate or negative bits");
   if (is_empty(out)) return MPS_STATUS_OK;
   mps_index_space space;
-  lay_out(&space, out, values);
+  mps_index_space_over(&space, out, values);
   mps_tensor index;
   mps_buffer *owned;
   status = prepare_indices(stream, "index_put", out, indices, indices_count, indexed_sizes, indexed_strides, &space, &index, &owned);

@@ -4,24 +4,9 @@
  */
 #include "ops/index_encode.h"
 
-#include <string.h>
-
+#include "graph/formula.h"
 #include "openmps/library.h"
 #include "ops/operand.h"
-
-void mps_index_space_begin(mps_index_space *space, const mps_tensor *shape, const mps_tensor *data, uint32_t dimension, const mps_tensor *values) {
-  memset(space, 0, sizeof *space);
-  space->rank = shape->rank;
-  for (uint32_t d = 0; d < shape->rank; d++) {
-    space->sizes[d] = shape->sizes[d];
-    space->data[d] = d == dimension ? 0 : data->strides[d];
-    space->value[d] = values && values->buffer ? values->strides[d] : 0;
-  }
-  space->index_size = data->sizes[dimension];
-  space->index_step = data->strides[dimension];
-  space->skipped = INT64_MIN;
-  space->dimension = dimension;
-}
 
 mps_status mps_index_check(const mps_tensor *index, const char *label) {
   if (index->dtype == MPS_DTYPE_I64 || index->dtype == MPS_DTYPE_I32) return MPS_STATUS_OK;
@@ -61,16 +46,16 @@ mps_status mps_index_read(mps_stream *stream, const char *label, const mps_index
 
 mps_status mps_index_write(mps_stream *stream, const char *label, mps_index_reduction reduction, const mps_index_space *space,
                            const mps_tensor *data, const mps_tensor *index, const mps_tensor *values) {
-  static const char *const stems[] = {"index_assign", "index_add", "index_multiply", "index_largest", "index_smallest"};
   mps_index_plan plan;
   uint32_t cores = mps_device_get_info(mps_stream_device(stream))->core_count;
   mps_index_plan_write(space, cores < 8 ? cores : 8, &plan);
   if (plan.threads[0] == 0) return MPS_STATUS_OK;
-  const char *suffix = reduction == MPS_INDEX_ASSIGN ? mps_operand_bytes_suffix(values->dtype) : mps_dtype_name(values->dtype);
+  const char *stem, *suffix;
+  mps_index_write_kernel(reduction, values->dtype, &stem, &suffix);
   mps_pipeline *pipeline;
-  mps_status status = mps_operand_pipeline(stream, stems[reduction], suffix, &pipeline);
+  mps_status status = mps_operand_pipeline(stream, stem, suffix, &pipeline);
   if (status == MPS_STATUS_NOT_FOUND)
-    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_name(values->dtype));
+    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_title(values->dtype));
   if (status != MPS_STATUS_OK) return status;
   return dispatch(stream, label, pipeline, &plan, data, index, values, false);
 }
@@ -79,8 +64,9 @@ mps_status mps_index_accumulator(mps_stream *stream, const mps_tensor *data, mps
                                  mps_buffer **out_owned) {
   *out_owned = NULL;
   *out_tensor = *data;
-  if (reduction == MPS_INDEX_ASSIGN || (data->dtype != MPS_DTYPE_F16 && data->dtype != MPS_DTYPE_BF16)) return MPS_STATUS_OK;
-  mps_status status = mps_operand_copy(stream, data, MPS_DTYPE_F32, out_tensor);
+  const mps_dtype kept_in = mps_operand_sum_dtype(data->dtype);
+  if (reduction == MPS_INDEX_ASSIGN || kept_in == data->dtype) return MPS_STATUS_OK;
+  mps_status status = mps_operand_copy(stream, data, kept_in, out_tensor);
   if (status == MPS_STATUS_OK) *out_owned = out_tensor->buffer;
   return status;
 }

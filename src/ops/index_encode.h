@@ -5,14 +5,8 @@
 #ifndef OPENMPS_OPS_INDEX_ENCODE_H
 #define OPENMPS_OPS_INDEX_ENCODE_H
 
-#include "ops/index_plan.h"
 #include "openmps/stream.h"
-
-typedef enum mps_index_reduction { MPS_INDEX_ASSIGN, MPS_INDEX_ADD, MPS_INDEX_MULTIPLY, MPS_INDEX_LARGEST, MPS_INDEX_SMALLEST } mps_index_reduction;
-
-/* A space over `shape`'s dimensions: value strides are those of `values` (NULL or a constant: 0), index strides 0, data strides of
- * `data` with dimension `dimension` taken by the index. All have the same rank >= 1. */
-void mps_index_space_begin(mps_index_space *space, const mps_tensor *shape, const mps_tensor *data, uint32_t dimension, const mps_tensor *values);
+#include "ops/index_space.h"
 
 /* values = data[index]. `index` is an int64 tensor without flags; so are the next ones. */
 MPS_WARN_UNUSED mps_status mps_index_read(mps_stream *stream, const char *label, const mps_index_space *space, const mps_tensor *data,

@@ -9,7 +9,8 @@
 enum {
   BLOCK = 2048,        /* elements of a run that one thread takes */
   ENOUGH_THREADS = 16, /* outer points that keep all cores busy without slices */
-  SLICED_POINTS = 8192 /* fewer points than this are not worth slices */
+  SLICED_POINTS = 8192, /* fewer points than this are not worth slices */
+  MASK_BLOCK = 4096    /* mask elements that one thread takes */
 };
 
 /* Drops dimensions of size 1 and merges neighbours whose strides allow it, which keeps the row-major order. */
@@ -19,9 +20,8 @@ static void coalesce(const mps_index_space *space, mps_index_space *out) {
   for (uint32_t d = 0; d < space->rank; d++) {
     if (space->sizes[d] == 1) continue;
     uint32_t last = out->rank - 1;
-    bool free = space->data[d] != 0;
-    if (out->rank && (out->data[last] != 0) == free && out->data[last] == space->data[d] * space->sizes[d] &&
-        out->value[last] == space->value[d] * space->sizes[d] && out->index[last] == space->index[d] * space->sizes[d]) {
+    if (out->rank && out->data[last] == space->data[d] * space->sizes[d] && out->value[last] == space->value[d] * space->sizes[d] &&
+        out->index[last] == space->index[d] * space->sizes[d]) {
       out->sizes[last] *= space->sizes[d];
     } else {
       last = out->rank++;
@@ -111,4 +111,13 @@ void mps_index_plan_write(const mps_index_space *space, uint32_t slices, mps_ind
   out_plan->threads[1] = a->slices;
   out_plan->threads[2] = (uint64_t)blocks;
   out_plan->cost = (double)points * (a->index_run ? 3.0 : 0.7) + 10.0 * (double)(a->outer_count * a->walk_count);
+}
+
+uint64_t mps_compact_plan_make(mps_compact_arguments *arguments, const mps_tensor *mask) {
+  memset(arguments, 0, sizeof *arguments);
+  arguments->count = arguments->limit = mps_tensor_element_count(mask);
+  arguments->block = MASK_BLOCK;
+  arguments->rank = mask->rank;
+  memcpy(arguments->sizes, mask->sizes, mask->rank * sizeof mask->sizes[0]);
+  return (uint64_t)((arguments->count + MASK_BLOCK - 1) / MASK_BLOCK);
 }

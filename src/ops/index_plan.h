@@ -35,4 +35,7 @@ void mps_index_plan_read(const mps_index_space *space, mps_index_plan *out_plan)
 /* Points that may meet in one element stay in one thread, in row-major order. `slices`: how many threads may share such a walk. */
 void mps_index_plan_write(const mps_index_space *space, uint32_t slices, mps_index_plan *out_plan);
 
+/* A thread takes a block of the mask; the answer is how many blocks there are. Strides of a result are left 0. */
+uint64_t mps_compact_plan_make(mps_compact_arguments *arguments, const mps_tensor *mask);
+
 #endif

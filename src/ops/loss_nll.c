@@ -107,7 +107,7 @@ static mps_status encode_forward(nll *l, const mps_tensor *self, const mps_tenso
   if (status != MPS_STATUS_OK) return status;
   if (l->arguments.reduction == 0) {
     if (l->arguments.targets > 0) status = launch(l, "nll_forward", input, NULL, &result.tensor, mps_dtype_name(input->dtype));
-    if (status == MPS_STATUS_OK) status = mps_norm_fill_zero(stream, total_weight);
+    if (status == MPS_STATUS_OK) status = mps_operand_fill(stream, total_weight, mps_scalar_int(0));
     return mps_result_end(stream, &result, status);
   }
   status = mps_result_begin(stream, total_weight, self->dtype, NULL, true, &weight);
@@ -139,7 +139,7 @@ static mps_status encode_backward(nll *l, const mps_tensor *grad_output, const m
   if (status != MPS_STATUS_OK) return status;
   set_strides(&l->arguments, &result.tensor);
   l->arguments.grad_stride = l->arguments.reduction == 0 && grad->rank > 0;
-  status = mps_norm_fill_zero(stream, &result.tensor);
+  status = mps_operand_fill(stream, &result.tensor, mps_scalar_int(0));
   if (status == MPS_STATUS_OK) status = launch(l, "nll_backward", grad, total, &result.tensor, mps_dtype_name(grad_input->dtype));
   return mps_result_end(stream, &result, status);
 }

@@ -6,6 +6,7 @@
 #include "openmps/library.h"
 #include "openmps/ops/random.h"
 #include "ops/operand.h"
+#include "ops/random_plan.h"
 
 static mps_status check(const mps_tensor *self, const mps_tensor *out) {
   if (self->rank != 2 || out->rank != 2 || out->sizes[0] != self->sizes[0] || out->dtype != MPS_DTYPE_I64 || !mps_tensor_is_contiguous(out))
@@ -36,20 +37,19 @@ mps_status mps_op_multinomial(mps_stream *stream, const mps_tensor *self, mps_ge
   if (status != MPS_STATUS_OK) return status;
   status = mps_operand_create(stream, MPS_DTYPE_F32, 2, self->sizes, &sums);
   if (status == MPS_STATUS_OK) {
-    mps_multinomial_arguments a = {.rows = self->sizes[0], .categories = self->sizes[1], .samples = out->sizes[1],
-                                   .row_stride = weights.strides[0], .category_stride = weights.strides[1]};
-    const uint64_t samples = (uint64_t)mps_tensor_element_count(out);
-    a.seed = mps_generator_seed(generator);
-    a.offset = mps_generator_advance(generator, (samples + 3) / 4);
+    mps_multinomial_plan plan;
+    mps_multinomial_plan_make(&plan, &weights, out);
+    plan.arguments.seed = mps_generator_seed(generator);
+    plan.arguments.offset = mps_generator_advance(generator, plan.blocks);
     mps_encoder encoder;
-    bind(&encoder, stream, sum, &a, &weights, MPS_ACCESS_READ, &sums);
+    bind(&encoder, stream, sum, &plan.arguments, &weights, MPS_ACCESS_READ, &sums);
     mps_encoder_set_error_buffer(&encoder, 3);
-    mps_encoder_set_cost(&encoder, 3.0 * (double)mps_tensor_element_count(&sums));
-    status = mps_encoder_dispatch(&encoder, (uint64_t[]){(uint64_t)a.rows, 1, 1}, NULL);
+    mps_encoder_set_cost(&encoder, plan.sums_cost);
+    status = mps_encoder_dispatch(&encoder, (uint64_t[]){plan.rows, 1, 1}, NULL);
     if (status == MPS_STATUS_OK) {
-      bind(&encoder, stream, search, &a, out, MPS_ACCESS_WRITE, &sums);
-      mps_encoder_set_cost(&encoder, 50.0 * (double)samples);
-      status = mps_encoder_dispatch(&encoder, (uint64_t[]){samples, 1, 1}, NULL);
+      bind(&encoder, stream, search, &plan.arguments, out, MPS_ACCESS_WRITE, &sums);
+      mps_encoder_set_cost(&encoder, plan.search_cost);
+      status = mps_encoder_dispatch(&encoder, (uint64_t[]){plan.samples, 1, 1}, NULL);
     }
     mps_buffer_release(sums.buffer);
   }

@@ -40,11 +40,6 @@ mps_status mps_norm_launch(mps_stream *stream, const char *label, const char *ke
   return mps_encoder_dispatch(&encoder, (uint64_t[3]){(uint64_t)x, (uint64_t)y, 1}, NULL);
 }
 
-mps_status mps_norm_fill_zero(mps_stream *stream, const mps_tensor *out) {
-  mps_tensor zero = {.dtype = MPS_DTYPE_F32, .constant = mps_scalar_float(0.0)};
-  return out ? mps_op_fill(stream, &zero, out) : MPS_STATUS_OK;
-}
-
 /* ---- temporaries ---- */
 void mps_norm_keep(mps_norm_temporaries *temporaries, mps_buffer *buffer) {
   if (buffer) temporaries->buffers[temporaries->count++] = buffer;

@@ -32,9 +32,6 @@ static inline mps_norm_argument mps_norm_bytes(const void *bytes, size_t length)
 MPS_WARN_UNUSED mps_status mps_norm_launch(mps_stream *stream, const char *label, const char *kernel, const char *suffix,
                                            const mps_norm_argument *arguments, uint32_t count, int64_t x, int64_t y, double cost);
 
-/* Zeros into an output, which may be NULL. */
-MPS_WARN_UNUSED mps_status mps_norm_fill_zero(mps_stream *stream, const mps_tensor *out);
-
 /* ---- temporaries that are freed together ---- */
 #define MPS_NORM_MAX_TEMPORARIES 16
 typedef struct mps_norm_temporaries {

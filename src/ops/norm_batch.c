@@ -191,8 +191,8 @@ mps_status mps_op_batch_norm_backward(mps_stream *stream, const mps_tensor *grad
   if (train ? !save_mean || !save_invstd : !running_mean || !running_var)
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "batch_norm_backward: %s are missing", train ? "save_mean and save_invstd" : "running statistics");
   if (mps_tensor_element_count(input) == 0) {
-    status = mps_norm_fill_zero(stream, grad_weight);
-    return status != MPS_STATUS_OK ? status : mps_norm_fill_zero(stream, grad_bias);
+    status = mps_operand_fill(stream, grad_weight, mps_scalar_int(0));
+    return status != MPS_STATUS_OK ? status : mps_operand_fill(stream, grad_bias, mps_scalar_int(0));
   }
   status = begin(&b, input, weight, NULL, eps);
   b.statistics.training = train;

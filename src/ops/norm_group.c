@@ -165,8 +165,8 @@ mps_status mps_op_group_norm_backward(mps_stream *stream, const mps_tensor *grad
   mps_status status = check(g.label, input, weight, NULL, groups);
   if (status != MPS_STATUS_OK) return status;
   if (mps_tensor_element_count(input) == 0) {
-    status = mps_norm_fill_zero(stream, grad_weight);
-    return status != MPS_STATUS_OK ? status : mps_norm_fill_zero(stream, grad_bias);
+    status = mps_operand_fill(stream, grad_weight, mps_scalar_int(0));
+    return status != MPS_STATUS_OK ? status : mps_operand_fill(stream, grad_bias, mps_scalar_int(0));
   }
   status = begin(&g, input, weight, NULL, groups, 0.0);
   if (status == MPS_STATUS_OK) status = encode_backward(&g, grad_out, mean, rstd, grad_input, grad_weight, grad_bias);

@@ -150,8 +150,8 @@ static mps_status run_backward(backward *b, const mps_tensor *grad_out, const mp
                                const mps_tensor *weight, const mps_tensor *grad_input, const mps_tensor *grad_weight, const mps_tensor *grad_bias) {
   mps_stream *stream = b->temporaries.stream;
   if (b->rows.rows == 0 || b->rows.count == 0) {
-    mps_status status = mps_norm_fill_zero(stream, grad_weight);
-    return status != MPS_STATUS_OK ? status : mps_norm_fill_zero(stream, grad_bias);
+    mps_status status = mps_operand_fill(stream, grad_weight, mps_scalar_int(0));
+    return status != MPS_STATUS_OK ? status : mps_operand_fill(stream, grad_bias, mps_scalar_int(0));
   }
   mps_status status = prepare_backward(b, grad_out, input, mean, rstd, weight);
   if (status == MPS_STATUS_OK && (grad_weight || grad_bias)) status = encode_weight_gradients(b, grad_weight, grad_bias);

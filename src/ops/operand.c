@@ -78,6 +78,18 @@ mps_status mps_operand_prepare(mps_stream *stream, const mps_tensor *tensor, mps
   return status;
 }
 
+mps_tensor mps_operand_constant(const mps_tensor *shape, mps_dtype dtype, mps_scalar value) {
+  mps_tensor constant = {.dtype = dtype, .rank = shape->rank, .constant = value};
+  memcpy(constant.sizes, shape->sizes, sizeof constant.sizes);
+  return constant;
+}
+
+mps_status mps_operand_fill(mps_stream *stream, const mps_tensor *tensor, mps_scalar value) {
+  if (!tensor) return MPS_STATUS_OK;
+  const mps_tensor number = {.dtype = tensor->dtype, .constant = value};
+  return mps_op_fill(stream, &number, tensor);
+}
+
 mps_status mps_operand_pipeline(mps_stream *stream, const char *stem, const char *suffix, mps_pipeline **out_pipeline) {
   mps_library *library;
   mps_status status = mps_library_builtin(mps_stream_device(stream), &library);
@@ -97,6 +109,8 @@ const char *mps_operand_bytes_suffix(mps_dtype dtype) {
     default: return NULL;
   }
 }
+
+mps_dtype mps_operand_sum_dtype(mps_dtype dtype) { return dtype == MPS_DTYPE_F16 || dtype == MPS_DTYPE_BF16 ? MPS_DTYPE_F32 : dtype; }
 
 mps_status mps_operand_dimension(int64_t dimension, uint32_t rank, uint32_t *out_dimension) {
   int64_t range = rank ? rank : 1;

@@ -27,10 +27,17 @@ MPS_WARN_UNUSED mps_status mps_operand_copy(mps_stream *stream, const mps_tensor
 MPS_WARN_UNUSED mps_status mps_operand_prepare(mps_stream *stream, const mps_tensor *tensor, mps_dtype dtype, bool contiguous, mps_tensor *out_tensor,
                                                mps_buffer **out_owned);
 
+/* A tensor of `shape`'s sizes without memory: every element is `value`, converted to `dtype`. */
+mps_tensor mps_operand_constant(const mps_tensor *shape, mps_dtype dtype, mps_scalar value);
+/* Every element of `tensor` becomes `value`. NULL, an output that nobody wants, is left alone. */
+MPS_WARN_UNUSED mps_status mps_operand_fill(mps_stream *stream, const mps_tensor *tensor, mps_scalar value);
+
 /* A shipped kernel by name: "<stem>_<suffix>", or the stem alone when suffix is NULL. */
 MPS_WARN_UNUSED mps_status mps_operand_pipeline(mps_stream *stream, const char *stem, const char *suffix, mps_pipeline **out_pipeline);
 /* "u8", "u16", "u32" or "u64": the unsigned type of the dtype's size, for kernels that only move elements. NULL for no dtype. */
 const char *mps_operand_bytes_suffix(mps_dtype dtype);
+/* The dtype that sums into a tensor of `dtype` are kept in: float for half and bfloat. */
+mps_dtype mps_operand_sum_dtype(mps_dtype dtype);
 /* A dimension in [-rank, rank) as one in [0, rank); a 0-d tensor counts as rank 1. INVALID_ARGUMENT with PyTorch's text otherwise. */
 MPS_WARN_UNUSED mps_status mps_operand_dimension(int64_t dimension, uint32_t rank, uint32_t *out_dimension);
 /* The tensor as one of rank 1 if it is 0-d, else as it is. */

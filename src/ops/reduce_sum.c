@@ -64,11 +64,7 @@ mps_status mps_op_mean(mps_stream *stream, const mps_tensor *self, const int64_t
   r.suffix = sum_suffix(p.compute);
   r.finish = p.finish;
   r.accumulator_bytes = p.accumulator_bytes;
-  if (count == 0) { /* 0 / 0; a divisor of 0 stands for 1 */
-    mps_scalar nan = mps_scalar_float((double)__builtin_nanf(""));
-    mps_tensor value = {.dtype = MPS_DTYPE_F32, .constant = nan};
-    return mps_op_fill(stream, &value, out);
-  }
+  if (count == 0) return mps_operand_fill(stream, out, mps_scalar_float((double)__builtin_nanf(""))); /* 0 / 0; a divisor of 0 stands for 1 */
   r.divisor = (float)count;
   return mps_reduce_run(stream, &r, self, p.compute, mask, p.natural, out);
 }

@@ -38,31 +38,6 @@ static mps_status start_from_self(mps_stream *stream, const scatter_call *call) 
   return mps_op_copy(stream, call->self, call->out);
 }
 
-/* What a reduction starts from where self is left out: its identity. */
-static mps_scalar identity(mps_index_reduction reduction, mps_dtype dtype) {
-  bool floating = mps_dtype_is_floating(dtype);
-  int bits = (int)mps_dtype_size(dtype) * 8;
-  bool is_signed = dtype == MPS_DTYPE_I8 || dtype == MPS_DTYPE_I16 || dtype == MPS_DTYPE_I32 || dtype == MPS_DTYPE_I64;
-  uint64_t top = dtype == MPS_DTYPE_BOOL ? 1 : is_signed ? ((uint64_t)1 << (bits - 1)) - 1 : bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
-  switch (reduction) {
-    case MPS_INDEX_MULTIPLY: return mps_scalar_int(1);
-    case MPS_INDEX_LARGEST:
-      if (floating) return mps_scalar_float(-__builtin_inf());
-      return is_signed ? mps_scalar_int(-(int64_t)top - 1) : mps_scalar_int(0);
-    case MPS_INDEX_SMALLEST: return floating ? mps_scalar_float(__builtin_inf()) : mps_scalar_uint(top);
-    default: return mps_scalar_int(0);
-  }
-}
-
-static mps_tensor constant_like(const mps_tensor *shape, mps_dtype dtype, mps_scalar value) {
-  mps_tensor tensor = *shape;
-  tensor.buffer = NULL;
-  tensor.flags = 0;
-  tensor.dtype = dtype;
-  tensor.constant = value;
-  return tensor;
-}
-
 /* out /= how many values went into each element (self counts as one when it is included), integers rounding down. */
 static mps_status divide_by_counts(mps_stream *stream, const scatter_call *call, const mps_index_space *space, const mps_tensor *index,
                                    const mps_tensor *sums) {
@@ -70,13 +45,9 @@ static mps_status divide_by_counts(mps_stream *stream, const scatter_call *call,
   mps_dtype dtype = mps_dtype_is_floating(sums->dtype) || mps_dtype_is_complex(sums->dtype) ? MPS_DTYPE_F32 : MPS_DTYPE_I64;
   mps_status status = mps_operand_create(stream, dtype, sums->rank, sums->sizes, &counts);
   if (status != MPS_STATUS_OK) return status;
-  mps_tensor start = constant_like(&counts, dtype, mps_scalar_int(call->include_self ? 1 : 0));
-  mps_tensor one = constant_like(&counts, dtype, mps_scalar_int(1));
-  mps_index_space over_counts = *space;
-  for (uint32_t d = 0; d < space->rank; d++) over_counts.data[d] = space->data[d] ? counts.strides[d] : 0;
-  for (uint32_t d = 0; d < space->rank; d++) over_counts.value[d] = 0;
-  over_counts.index_step = counts.strides[space->dimension];
-  status = mps_op_copy(stream, &start, &counts);
+  mps_tensor one = mps_operand_constant(&counts, dtype, mps_scalar_int(1));
+  const mps_index_space over_counts = mps_index_space_counts(space, &counts);
+  status = mps_operand_fill(stream, &counts, mps_scalar_int(call->include_self ? 1 : 0));
   if (status == MPS_STATUS_OK) status = mps_index_write(stream, call->label, MPS_INDEX_ADD, &over_counts, &counts, index, &one);
   mps_tensor at_least_one = counts;
   if (status == MPS_STATUS_OK && !call->include_self) status = mps_op_maximum(stream, &counts, &one, &at_least_one);
@@ -87,19 +58,16 @@ static mps_status divide_by_counts(mps_stream *stream, const scatter_call *call,
 
 /* The write itself, on `sums`, which is out or its float copy. */
 static mps_status write_values(mps_stream *stream, const scatter_call *call, uint32_t dimension, const mps_tensor *index, const mps_tensor *sums) {
-  mps_tensor walk = mps_operand_at_least_1d(call->index_is_vector ? sums : index);
   mps_tensor data = mps_operand_at_least_1d(sums), values = mps_operand_at_least_1d(call->values);
-  if (call->index_is_vector) walk.sizes[dimension] = mps_tensor_element_count(index);
   mps_index_space space;
-  mps_index_space_begin(&space, &walk, &data, dimension, &values);
-  space.wraps = call->wraps;
   if (call->index_is_vector)
-    space.index[dimension] = index->rank ? index->strides[0] : 0;
-  else if (index->rank)
-    memcpy(space.index, index->strides, sizeof space.index);
+    mps_index_space_vector(&space, &data, dimension, index, &values);
+  else
+    mps_index_space_points(&space, &data, dimension, index, &values);
+  space.wraps = call->wraps;
   mps_status status = MPS_STATUS_OK;
   if (call->reduction != MPS_INDEX_ASSIGN && !call->include_self) {
-    mps_tensor fresh = constant_like(&data, data.dtype, identity(call->reduction, data.dtype));
+    mps_tensor fresh = mps_operand_constant(&data, data.dtype, mps_index_identity(call->reduction, data.dtype));
     mps_index_space over_fresh = space;
     memset(over_fresh.value, 0, sizeof over_fresh.value);
     status = mps_index_write(stream, call->label, MPS_INDEX_ASSIGN, &over_fresh, &data, index, &fresh);
@@ -150,7 +118,7 @@ mps_status mps_op_scatter(mps_stream *stream, const mps_tensor *self, int64_t di
 }
 
 mps_status mps_op_scatter_value(mps_stream *stream, const mps_tensor *self, int64_t dim, const mps_tensor *index, mps_scalar value, const mps_tensor *out) {
-  mps_tensor values = constant_like(index, out->dtype, value);
+  mps_tensor values = mps_operand_constant(index, out->dtype, value);
   return run(stream, &(scatter_call){.label = "scatter", .self = self, .index = index, .values = &values, .out = out, .dim = dim,
                                      .reduction = MPS_INDEX_ASSIGN, .include_self = true});
 }
@@ -174,7 +142,7 @@ mps_status mps_op_scatter_with_reduce(mps_stream *stream, const mps_tensor *self
 
 mps_status mps_op_scatter_value_with_reduce(mps_stream *stream, const mps_tensor *self, int64_t dim, const mps_tensor *index, mps_scalar value,
                                             const char *reduce, const mps_tensor *out) {
-  mps_tensor values = constant_like(index, out->dtype, value);
+  mps_tensor values = mps_operand_constant(index, out->dtype, value);
   return mps_op_scatter_reduce(stream, self, dim, index, &values, reduce, true, out);
 }
 
@@ -184,7 +152,7 @@ mps_status mps_op_index_add(mps_stream *stream, const mps_tensor *self, int64_t 
   mps_buffer *owned = NULL;
   mps_status status = MPS_STATUS_OK;
   if (alpha.kind == MPS_SCALAR_COMPLEX || mps_scalar_to_double(alpha) != 1.0) {
-    mps_tensor factor = constant_like(source, source->dtype, alpha);
+    mps_tensor factor = mps_operand_constant(source, source->dtype, alpha);
     status = mps_operand_create(stream, source->dtype, source->rank, source->sizes, &values);
     owned = status == MPS_STATUS_OK ? values.buffer : NULL;
     if (status == MPS_STATUS_OK) status = mps_op_mul(stream, source, &factor, &values);
@@ -203,7 +171,7 @@ mps_status mps_op_index_copy(mps_stream *stream, const mps_tensor *self, int64_t
 }
 
 mps_status mps_op_index_fill(mps_stream *stream, const mps_tensor *self, int64_t dim, const mps_tensor *index, mps_scalar value, const mps_tensor *out) {
-  mps_tensor values = constant_like(out, out->dtype, value);
+  mps_tensor values = mps_operand_constant(out, out->dtype, value);
   return run(stream, &(scatter_call){.label = "index_fill", .self = self, .index = index, .values = &values, .out = out, .dim = dim,
                                      .reduction = MPS_INDEX_ASSIGN, .index_is_vector = true, .include_self = true, .wraps = true});
 }

@@ -184,3 +184,17 @@ def test_arguments_are_checked():
                  lambda: x.cauchy_(0, -1), lambda: torch.randint(5, 5, (2,), device="mps"), lambda: torch.multinomial(x, 0), lambda: torch.randperm(-1, device="mps")):
         with pytest.raises(RuntimeError):
             call()
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64,
+                                   torch.float16, torch.bfloat16, torch.float32])
+def test_bounds_of_integers_are_checked(dtype):
+    for bounds in [(0, 2**62), (2**40, 2**62), (2**40, None), (-2**40, 1), (-2**40, None), (5, 5), (0, None), (-1, 1), (-1, None)]:
+        try:
+            torch.zeros(3, dtype=dtype).random_(*bounds)
+        except RuntimeError as error:
+            with pytest.raises(RuntimeError) as raised:
+                torch.zeros(3, dtype=dtype, device="mps").random_(*bounds)
+            assert str(raised.value).split("\n")[0] == str(error).split("\n")[0]
+        else:
+            torch.zeros(3, dtype=dtype, device="mps").random_(*bounds)

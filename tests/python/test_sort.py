@@ -95,3 +95,13 @@ def test_gradients():
     x = torch.randperm(24, generator=torch.Generator().manual_seed(0)).float().view(4, 6)
     for function in (lambda x: x.sort(1)[0], lambda x: x.topk(3)[0], lambda x: x.kthvalue(2)[0], lambda x: x.median(1)[0]):
         compare_gradients(function, x)
+
+
+def test_topk_into_its_own_input():
+    """Indices may take self's memory: rows are read before they are written."""
+    x = make((4, 15), torch.int64)
+    device = x.to("mps")
+    values, indices = torch.topk(device, 15, out=(torch.empty_like(device), device))
+    expected = torch.topk(x, 15).values
+    assert torch.equal(values.cpu(), expected)
+    assert torch.equal(x.gather(1, indices.cpu()), expected)

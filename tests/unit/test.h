@@ -35,6 +35,18 @@ static int test_cases_failed;
     }                                                                                                                       \
   } while (0)
 
+/* The first elements of an int64 array: CHECK_INTS(plan.strides, 6, 1). */
+#define CHECK_INTS(actual, ...)                                                                                                          \
+  do {                                                                                                                                   \
+    const int64_t expected_[] = {__VA_ARGS__};                                                                                           \
+    for (size_t i_ = 0; i_ < sizeof expected_ / sizeof expected_[0]; i_++) {                                                             \
+      const int64_t actual_ = (int64_t)(actual)[i_];                                                                                     \
+      if (actual_ == expected_[i_]) continue;                                                                                            \
+      test_failures++;                                                                                                                   \
+      fprintf(stderr, "%s:%d: %s[%zu] is %" PRId64 ", expected %" PRId64 "\n", __FILE__, __LINE__, #actual, i_, actual_, expected_[i_]); \
+    }                                                                                                                                    \
+  } while (0)
+
 #define CHECK_STRING(actual, expected)                                                                              \
   do {                                                                                                              \
     const char *actual_ = (actual), *expected_ = (expected);                                                        \

@@ -2,6 +2,7 @@
  *
  * Plans of pointwise programs are data: promotion, conversions, layout and overlap are looked at without a device.
  */
+#include "tensors.h"
 #include "test.h"
 
 #include "graph/program_builder.h"
@@ -9,18 +10,6 @@
 
 static const mps_dtype B = MPS_DTYPE_BOOL, U8 = MPS_DTYPE_U8, I8 = MPS_DTYPE_I8, I16 = MPS_DTYPE_I16, I32 = MPS_DTYPE_I32, I64 = MPS_DTYPE_I64,
                        F16 = MPS_DTYPE_F16, BF16 = MPS_DTYPE_BF16, F32 = MPS_DTYPE_F32, C32 = MPS_DTYPE_C32, C64 = MPS_DTYPE_C64;
-
-static mps_buffer *buffer_a(void) { return (mps_buffer *)(uintptr_t)64; } /* never looked into by a plan */
-static mps_buffer *buffer_b(void) { return (mps_buffer *)(uintptr_t)128; }
-
-static mps_tensor make(mps_buffer *buffer, mps_dtype dtype, uint32_t rank, const int64_t *sizes) {
-  mps_tensor tensor;
-  memset(&tensor, 0, sizeof(tensor));
-  tensor.buffer = buffer;
-  tensor.dtype = dtype;
-  mps_tensor_set_contiguous(&tensor, rank, sizes);
-  return tensor;
-}
 
 static mps_tensor number(mps_scalar value, mps_dtype dtype, bool wrapped) {
   mps_tensor tensor;

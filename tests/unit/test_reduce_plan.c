@@ -3,28 +3,11 @@
  * test_reduce_plan: which dimensions are kept, reduced and merged, which layout and how many chunks a reduction gets.
  */
 #include "ops/reduce_plan.h"
+#include "tensors.h"
 #include "test.h"
 
-static mps_tensor contiguous(uint32_t rank, const int64_t *sizes) {
-  mps_tensor t = {.dtype = MPS_DTYPE_F32};
-  mps_tensor_set_contiguous(&t, rank, sizes);
-  return t;
-}
-#define TENSOR(...) contiguous(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
-
-static mps_tensor transposed(mps_tensor t, uint32_t a, uint32_t b) {
-  int64_t size = t.sizes[a], stride = t.strides[a];
-  t.sizes[a] = t.sizes[b];
-  t.strides[a] = t.strides[b];
-  t.sizes[b] = size;
-  t.strides[b] = stride;
-  return t;
-}
-
-static mps_tensor scalar(void) { return contiguous(0, NULL); }
-
 static void full_reduction_is_one_run(void) {
-  mps_tensor x = TENSOR(4, 5, 6), out = scalar();
+  mps_tensor x = TENSOR(F32, 4, 5, 6), out = zero_dimensional(MPS_DTYPE_F32);
   mps_reduce_plan p;
   mps_reduce_plan_make(&p, &x, 7, &out, NULL, false);
   CHECK_INT(p.arguments.reduced_rank, 1);
@@ -37,7 +20,7 @@ static void full_reduction_is_one_run(void) {
 }
 
 static void order_of_memory_decides(void) {
-  mps_tensor x = transposed(TENSOR(4, 5, 6), 0, 2), out = scalar();
+  mps_tensor x = transposed(TENSOR(F32, 4, 5, 6), 0, 2), out = zero_dimensional(MPS_DTYPE_F32);
   mps_reduce_plan p;
   mps_reduce_plan_make(&p, &x, 7, &out, NULL, false);
   CHECK_INT(p.arguments.reduced_rank, 1);
@@ -48,7 +31,7 @@ static void order_of_memory_decides(void) {
 }
 
 static void last_dimension(void) {
-  mps_tensor x = TENSOR(300, 400), out = TENSOR(300);
+  mps_tensor x = TENSOR(F32, 300, 400), out = TENSOR(F32, 300);
   mps_reduce_plan p;
   mps_reduce_plan_make(&p, &x, 2, &out, NULL, false);
   CHECK(!p.outer);
@@ -60,7 +43,7 @@ static void last_dimension(void) {
 }
 
 static void first_dimension_takes_tiles(void) {
-  mps_tensor x = TENSOR(300, 600), out = TENSOR(1, 600);
+  mps_tensor x = TENSOR(F32, 300, 600), out = TENSOR(F32, 1, 600);
   mps_reduce_plan p;
   mps_reduce_plan_make(&p, &x, 1, &out, NULL, false);
   CHECK(p.outer);
@@ -70,7 +53,7 @@ static void first_dimension_takes_tiles(void) {
 }
 
 static void short_rows_are_taken_side_by_side(void) {
-  mps_tensor x = TENSOR(1000, 8), out = TENSOR(1000);
+  mps_tensor x = TENSOR(F32, 1000, 8), out = TENSOR(F32, 1000);
   mps_reduce_plan p;
   mps_reduce_plan_make(&p, &x, 2, &out, NULL, false);
   CHECK(p.outer);
@@ -78,7 +61,7 @@ static void short_rows_are_taken_side_by_side(void) {
 }
 
 static void chunks_depend_on_the_shape(void) {
-  mps_tensor x = TENSOR(1000000), out = scalar();
+  mps_tensor x = TENSOR(F32, 1000000), out = zero_dimensional(MPS_DTYPE_F32);
   mps_reduce_plan p;
   mps_reduce_plan_make(&p, &x, 1, &out, NULL, false);
   CHECK_INT(p.arguments.chunk, 16384);
@@ -88,15 +71,13 @@ static void chunks_depend_on_the_shape(void) {
 }
 
 static void middle_and_channels_last(void) {
-  mps_tensor x = TENSOR(2, 3, 4, 5), out = TENSOR(2, 1, 4, 5);
+  mps_tensor x = TENSOR(F32, 2, 3, 4, 5), out = TENSOR(F32, 2, 1, 4, 5);
   mps_reduce_plan p;
   mps_reduce_plan_make(&p, &x, 2, &out, NULL, false);
   CHECK(p.outer);
   CHECK_INT(p.arguments.kept_rank, 2);
   CHECK_INT(p.arguments.kept_sizes[1], 20);
-  mps_tensor last = TENSOR(2, 3, 4, 5); /* [N, C, H, W] as N H W C */
-  last.strides[0] = 60, last.strides[1] = 1, last.strides[2] = 15, last.strides[3] = 3;
-  mps_tensor channels = TENSOR(3);
+  mps_tensor last = channels_last(TENSOR(F32, 2, 3, 4, 5)), channels = TENSOR(F32, 3);
   mps_reduce_plan_make(&p, &last, 13, &channels, NULL, false);
   CHECK(p.outer);
   CHECK_INT(p.arguments.reduced_rank, 1);
@@ -104,7 +85,7 @@ static void middle_and_channels_last(void) {
 }
 
 static void second_output_has_strides_of_its_own(void) {
-  mps_tensor x = TENSOR(6, 4, 7), values = TENSOR(6, 7), places = transposed(TENSOR(7, 6), 0, 1);
+  mps_tensor x = TENSOR(F32, 6, 4, 7), values = TENSOR(F32, 6, 7), places = transposed(TENSOR(F32, 7, 6), 0, 1);
   mps_reduce_plan p;
   mps_reduce_plan_make(&p, &x, 2, &values, &places, true);
   CHECK_INT(p.arguments.kept_rank, 2);
@@ -113,7 +94,7 @@ static void second_output_has_strides_of_its_own(void) {
 }
 
 static void empty_ones(void) {
-  mps_tensor x = TENSOR(3, 0), out = TENSOR(3), none = TENSOR(0);
+  mps_tensor x = TENSOR(F32, 3, 0), out = TENSOR(F32, 3), none = TENSOR(F32, 0);
   mps_reduce_plan p;
   mps_reduce_plan_make(&p, &x, 2, &out, NULL, false);
   CHECK_INT(p.arguments.reduce_count, 0);
@@ -125,7 +106,7 @@ static void empty_ones(void) {
 }
 
 static void expanded_dimensions_come_first(void) {
-  mps_tensor x = TENSOR(6, 50, 9), out = TENSOR(6);
+  mps_tensor x = TENSOR(F32, 6, 50, 9), out = TENSOR(F32, 6);
   x.strides[0] = 9, x.strides[1] = 0;
   mps_reduce_plan p;
   mps_reduce_plan_make(&p, &x, 6, &out, NULL, false);

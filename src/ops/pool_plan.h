@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * pool_plan: from a pooling call and its tensors to the kernel, its arguments and its grid. Pure.
+ */
+#ifndef OPENMPS_OPS_POOL_PLAN_H
+#define OPENMPS_OPS_POOL_PLAN_H
+
+#include "kernels/pool_arguments.h"
+#include "openmps/tensor.h"
+
+/* A call, whatever the operator: `large` is the side that windows lie in (input or its gradient), `small` has one element a window. */
+typedef struct mps_pool_call {
+  const char *label, *stem;
+  const mps_tensor *large, *small, *indices; /* indices may be NULL */
+  uint32_t dimensions;
+  bool adaptive, count_include_pad;
+  const int64_t *kernel, *stride, *padding, *dilation;
+  uint32_t kernel_count, stride_count, padding_count, dilation_count;
+  const int64_t *divisor;
+} mps_pool_call;
+
+typedef struct mps_pool_plan {
+  const char *stem, *suffix; /* of the kernel */
+  mps_pool_arguments arguments;
+  uint64_t threads[3];
+  double cost; /* nanoseconds */
+} mps_pool_plan;
+
+/* Ranks, shapes, lists and the dtype of indices fit; INVALID_ARGUMENT otherwise. */
+MPS_WARN_UNUSED mps_status mps_pool_check(const mps_pool_call *call);
+/* `by_rows`: a thread takes one row of windows, which only read; else a whole plane, in which windows may write to one place. */
+void mps_pool_plan_make(mps_pool_plan *plan, const mps_pool_call *call, bool by_rows);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * sort_plan: from a row operation (sort, topk, kthvalue, median) and its tensors to the kernel, its arguments and its scratch. Pure.
+ */
+#include "ops/sort_plan.h"
+
+#include <string.h>
+
+#include "graph/formula.h"
+#include "ops/operand.h"
+
+enum { MAX_LANES = 64, SCRATCH_LIMIT = 64 << 20 /* bytes: fewer lanes rather than more scratch, down to one */ };
+
+int64_t mps_sort_row_length(const mps_tensor *self, int64_t dim) {
+  uint32_t dimension;
+  if (self->rank == 0 || mps_operand_dimension(dim, self->rank, &dimension) != MPS_STATUS_OK) return 1;
+  return self->sizes[dimension];
+}
+
+mps_status mps_sort_check(const mps_sort_call *call, const mps_tensor *self, const mps_tensor *values, const mps_tensor *indices, uint32_t dimension) {
+  if (mps_dtype_is_complex(self->dtype))
+    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", call->label, mps_dtype_title(self->dtype));
+  bool fits = values->rank == self->rank && indices->rank == self->rank && values->dtype == self->dtype && indices->dtype == MPS_DTYPE_I64;
+  for (uint32_t d = 0; fits && d < self->rank; d++) {
+    int64_t wanted = d == dimension ? call->count : self->sizes[d];
+    fits = values->sizes[d] == wanted && indices->sizes[d] == wanted;
+  }
+  if (!fits) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s(): values and indices must have the shape of the result, values self's dtype, indices int64", call->label);
+  if (self->rank && self->sizes[dimension] > UINT32_MAX)
+    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "%s(): rows of more than 2^32 - 1 elements (here %lld) are not supported", call->label, (long long)self->sizes[dimension]);
+  return MPS_STATUS_OK;
+}
+
+bool mps_sort_needs_copy(const mps_tensor *self, const mps_tensor *values, const mps_tensor *indices) {
+  return mps_operands_overlap(self, values) || mps_operands_overlap(self, indices);
+}
+
+/* The row space is every dimension but one. */
+static void lay_out(mps_sort_arguments *a, const mps_tensor *self, const mps_tensor *values, const mps_tensor *indices, uint32_t dimension) {
+  a->rows = 1;
+  a->length = self->sizes[dimension];
+  a->input_step = self->strides[dimension];
+  a->value_step = values->strides[dimension];
+  a->index_step = indices->strides[dimension];
+  for (uint32_t d = 0; d < self->rank; d++) {
+    if (d == dimension) continue;
+    a->sizes[a->rank] = self->sizes[d];
+    a->input_strides[a->rank] = self->strides[d];
+    a->value_strides[a->rank] = values->strides[d];
+    a->index_strides[a->rank] = indices->strides[d];
+    a->rows *= self->sizes[d];
+    a->rank++;
+  }
+}
+
+void mps_sort_plan_make(mps_sort_plan *plan, const mps_sort_call *call, const mps_tensor *self, const mps_tensor *values, const mps_tensor *indices,
+                        uint32_t dimension) {
+  static const char *const stems[] = {"sort", "top", "kth"};
+  memset(plan, 0, sizeof *plan);
+  plan->stem = stems[call->kind];
+  plan->suffix = mps_dtype_name(self->dtype);
+  mps_sort_arguments *a = &plan->arguments;
+  lay_out(a, self, values, indices, dimension);
+  a->count = call->count;
+  a->kth = call->kth;
+  a->descending = call->descending;
+  a->sorted = call->sorted;
+  a->median = call->median;
+  const uint64_t key_size = mps_dtype_size(self->dtype) == 8 ? 8 : 4, length = (uint64_t)a->length;
+  const uint64_t keys = call->kind == MPS_SORT_ALL ? 2 : call->kind == MPS_SORT_TOP ? 3 : 1, orders = call->kind == MPS_SORT_KTH ? 0 : 2;
+  const uint64_t lane_bytes = length * (keys * key_size + orders * sizeof(uint32_t));
+  a->lanes = a->rows < MAX_LANES ? a->rows : MAX_LANES;
+  while (a->lanes > 1 && (uint64_t)a->lanes * lane_bytes > SCRATCH_LIMIT) a->lanes = (a->lanes + 1) / 2;
+  plan->key_bytes = (uint64_t)a->lanes * length * keys * key_size;
+  plan->order_bytes = (uint64_t)a->lanes * length * orders * sizeof(uint32_t);
+  plan->cost = (double)a->rows * (double)a->length * (call->kind == MPS_SORT_ALL ? 12.0 : 8.0);
+}
