@@ -8,7 +8,7 @@
 #include "openmps/library.h"
 #include "openmps/ops/index.h"
 #include "openmps/ops/pointwise.h"
-#include "kernels/index_arguments.h"
+#include "ops/index_plan.h"
 #include "ops/operand.h"
 
 /* A mask, contiguous, with the starts of its blocks (int64, one more than there are blocks: the last is the count of all). */

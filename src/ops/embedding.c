@@ -2,8 +2,6 @@
  *
  * embedding: the backward of an embedding, which sums rows of the gradient over equal indices. (The forward is index_select.)
  */
-#include <string.h>
-
 #include "openmps/ops/index.h"
 #include "openmps/ops/pointwise.h"
 #include "openmps/ops/pointwise_comparison.h"

@@ -2,7 +2,6 @@
  *
  * multinomial: samples of categories with replacement. (Without replacement is a top-k of weights divided by exponentials.)
  */
-#include "kernels/random_arguments.h"
 #include "openmps/library.h"
 #include "openmps/ops/random.h"
 #include "ops/operand.h"

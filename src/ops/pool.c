@@ -4,7 +4,7 @@
  */
 #include "ops/pool_plan.h"
 
-#include "kernels/pool_arguments.h"
+#include "graph/formula.h"
 #include "openmps/library.h"
 #include "openmps/ops/pointwise.h"
 #include "openmps/ops/pool.h"

@@ -5,7 +5,9 @@
  */
 #include "ops/random_plan.h"
 
-#include "kernels/random_arguments.h"
+#include <math.h>
+
+#include "graph/formula.h"
 #include "openmps/library.h"
 #include "openmps/ops/pointwise.h"
 #include "openmps/ops/random.h"

@@ -4,7 +4,7 @@
  */
 #include "ops/sequence_plan.h"
 
-#include "kernels/sequence.h"
+#include "graph/formula.h"
 #include "openmps/library.h"
 #include "openmps/ops/pointwise.h"
 #include "openmps/ops/shape.h"

@@ -4,7 +4,6 @@
  */
 #include "ops/sort_plan.h"
 
-#include "kernels/sort_arguments.h"
 #include "openmps/library.h"
 #include "openmps/ops/sort.h"
 #include "ops/operand.h"

@@ -4,7 +4,7 @@
  */
 #include "ops/unfold_plan.h"
 
-#include "kernels/unfold.h"
+#include "graph/formula.h"
 #include "openmps/library.h"
 #include "openmps/ops/shape.h"
 #include "ops/operand.h"
