@@ -62,7 +62,7 @@ tsan: build ## the same under ThreadSanitizer
 SECONDS := 60
 fuzz: build ## shader reader, heap and graphs on random input under both; 60 s, or: make fuzz SECONDS=600
 	$(call core_build,asan,-DOPENMPS_SANITIZER=address$(comma)undefined)
-	$(BIN)/python tools/fuzz.py --build build/asan --seconds $(SECONDS)
+	$(BIN)/python tools/fuzz.py --build build/asan --kernels $(BUILD)/lib/kernels --seconds $(SECONDS)
 
 coverage: build $(VENV)/installed-dev ## lines of the C core that its unit tests reach: a table, and build/coverage/index.html
 	$(call core_build,coverage,-DOPENMPS_COVERAGE=ON)

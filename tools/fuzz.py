@@ -18,13 +18,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--kernels", type=pathlib.Path, required=True, help="the folder of the compiled kernel libraries")
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1, 2**31))
     options = parser.parse_args()
     build = options.build.resolve()
     seconds, seed = str(max(options.seconds // 3, 1)), str(options.seed)
     corpus = [*sorted((ROOT / "kernels").glob("*.metal")), *sorted((ROOT / "tests/metal").glob("*.cpp"))]
-    environment = dict(os.environ, OPENMPS_FUZZ_SEED=seed, OPENMPS_FUZZ_SECONDS=seconds)
+    environment = dict(os.environ, OPENMPS_KERNEL_PATH=str(options.kernels.resolve()), OPENMPS_FUZZ_SEED=seed, OPENMPS_FUZZ_SECONDS=seconds)
     failed = False
     for name, arguments in (("fuzz_reader", corpus), ("fuzz_heap", []), ("test_graph_fuzz", None)):
         command = [build / "bin" / name]
