@@ -25,6 +25,7 @@ __attribute__((visibility("default"))) const char *__asan_default_options(void) 
 /* What parent and child share: the input of the case that runs. */
 typedef struct fuzz_board {
   _Atomic uint64_t cases;
+  _Atomic bool finished; /* the last case is over; a sanitizer looks for leaks */
   uint64_t kept;
   uint32_t reached;
   size_t length;
@@ -103,6 +104,7 @@ static int run_cases(const fuzz_target *target, const fuzz_options *options, fuz
   }
   board->reached = fuzz_reached_count();
   fuzz_pool_fini(&pool);
+  atomic_store(&board->finished, code == 0);
   return code;
 }
 
@@ -155,6 +157,11 @@ int fuzz_main(int argc, char **argv, const fuzz_target *target) {
   int status = 0;
   const bool ended = look_after(child, board, &status);
   const bool fine = ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (!fine && atomic_load(&board->finished)) {
+    fprintf(stderr, "fuzz %s: all cases of seed %llu are fine, but the process %s behind them\n", target->name, (unsigned long long)options.seed,
+            ended ? "fails (a leak?)" : "hangs");
+    return 1;
+  }
   if (!fine) {
     save(target, &options, board, argv[0], !ended ? "hangs" : WIFEXITED(status) && WEXITSTATUS(status) == 3 ? "breaks a property" : "crashes");
     return 1;
