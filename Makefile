@@ -6,7 +6,7 @@ BUILD := $(CURDIR)/build/dev
 BIN := $(VENV)/bin
 export PATH := $(BIN):$(PATH)
 
-.PHONY: help run build test bench docs lint asan tsan check-kernels clean
+.PHONY: help run build test bench docs lint format asan tsan fuzz coverage check-kernels clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -23,9 +23,16 @@ $(BUILD)/build.ninja: $(VENV)/installed
 	@echo $(BUILD)/python > $$($(BIN)/python -c "import sysconfig; print(sysconfig.get_paths()['purelib'])")/openmps.pth
 	@printf '#!/bin/sh\nexec $(BIN)/python -m openmps "$$@"\n' > $(BIN)/openmps && chmod +x $(BIN)/openmps
 
-$(VENV)/installed: requirements-build.txt requirements.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: requirements-build.txt requirements.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-build.txt -r requirements.txt
+	touch $@
+
+# Only format, lint and coverage wait for these.
+$(VENV)/installed-dev: requirements-dev.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	touch $@
 
 test: build ## everything that proves the project right
@@ -37,14 +44,29 @@ bench: build ## cpu and mps side by side
 docs: build ## the coverage page, written from the operator table
 	$(BIN)/python tools/coverage_page.py > docs/coverage.md
 
-lint: ## who includes whom; style of Python
+lint: $(VENV)/installed-dev ## who includes whom; mistakes that ruff finds in Python
 	$(BIN)/python tools/check_includes.py
+	$(BIN)/ruff check --quiet
+
+format: $(VENV)/installed-dev ## clang-format and ruff, on lines changed since main and on new files only
+	$(BIN)/python tools/format.py
 
 asan: build ## unit tests of the C core under AddressSanitizer and UBSan
-	$(call sanitized,address$(comma)undefined,asan)
+	$(call core_build,asan,-DOPENMPS_SANITIZER=address$(comma)undefined)
+	$(BIN)/ctest --test-dir build/asan --output-on-failure
 
 tsan: build ## the same under ThreadSanitizer
-	$(call sanitized,thread,tsan)
+	$(call core_build,tsan,-DOPENMPS_SANITIZER=thread)
+	$(BIN)/ctest --test-dir build/tsan --output-on-failure
+
+SECONDS := 60
+fuzz: build ## shader reader, heap and graphs on random input under both; 60 s, or: make fuzz SECONDS=600
+	$(call core_build,asan,-DOPENMPS_SANITIZER=address$(comma)undefined)
+	$(BIN)/python tools/fuzz.py --build build/asan --kernels $(BUILD)/lib/kernels --seconds $(SECONDS)
+
+coverage: build $(VENV)/installed-dev ## lines of the C core that its unit tests reach: a table, and build/coverage/index.html
+	$(call core_build,coverage,-DOPENMPS_COVERAGE=ON)
+	$(BIN)/python tools/line_coverage.py --build build/coverage
 
 check-kernels: build ## compiles every kernel for aarch64, for PTX, and as C++14
 	$(BIN)/ninja -C $(BUILD) --quiet check-kernels-aarch64 check-kernels-ptx check-kernels-c++14
@@ -53,9 +75,9 @@ clean: ## removes what was built; .venv stays
 	rm -rf build
 
 comma := ,
-define sanitized
-	$(BIN)/cmake -S . -B build/$(2) -G Ninja -DPython3_EXECUTABLE=$(BIN)/python -DOPENMPS_BRIDGE=OFF -DOPENMPS_SANITIZER=$(1) \
+# The C core in build/$(1), with the kernels that are built already; $(2): options of it.
+define core_build
+	$(BIN)/cmake -S . -B build/$(1) -G Ninja -DPython3_EXECUTABLE=$(BIN)/python -DOPENMPS_BRIDGE=OFF $(2) \
 	  -DOPENMPS_KERNELS_FROM=$(BUILD)/lib/kernels > /dev/null
-	$(BIN)/ninja -C build/$(2) --quiet
-	$(BIN)/ctest --test-dir build/$(2) --output-on-failure
+	$(BIN)/ninja -C build/$(1) --quiet
 endef

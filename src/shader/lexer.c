@@ -51,6 +51,9 @@ static void add_token(lexer *x, const char *start, mps_token_kind kind) {
   list->tokens[list->count++] = (mps_token){.start = (uint32_t)(start - list->text), .length = (uint32_t)(x->p - start),
     .line = list->line_count - 1, .kind = (uint8_t)kind, .system = x->system, .first = *start};
   x->line_start = false;
+  if (kind != MPS_TOKEN_STRING && kind != MPS_TOKEN_CHARACTER) return;
+  for (const char *p = start; p < x->p; p++) /* a raw string, and one with a backslash at the end of a line, go over several */
+    if (*p == '\n' && !x->failed) add_line(x, p + 1, list->lines[list->line_count - 1].number + 1);
 }
 
 static uint32_t find_file(lexer *x, const char *name, size_t length) {

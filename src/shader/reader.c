@@ -52,6 +52,8 @@ const char *mps_reader_render(reader *r, uint32_t begin, uint32_t end) {
   }
   char *p = text;
   for (uint32_t i = begin; i < end; i++) {
+    if (memchr(r->list.text + r->list.tokens[i].start, '\n', r->list.tokens[i].length))
+      mps_reader_fail(r, i, "a string over several lines cannot stand in a kernel's declaration");
     const char *source = r->edits[i].text ? r->edits[i].text : r->list.text + r->list.tokens[i].start;
     size_t length = r->edits[i].text ? strlen(source) : r->list.tokens[i].length;
     memcpy(p, source, length);
@@ -195,6 +197,13 @@ static char *put(char *p, const char *text, size_t length) {
   return p + length;
 }
 
+/* The newlines of a text that goes away. */
+static char *put_newlines(char *p, const char *text, size_t length) {
+  for (size_t i = 0; i < length; i++)
+    if (text[i] == '\n') *p++ = '\n';
+  return p;
+}
+
 /* Writes tokens with their edits, and what lies between them as it was. */
 static mps_status write_output(reader *r, mps_reading *out) {
   size_t size = r->list.length + 1;
@@ -214,6 +223,7 @@ static mps_status write_output(reader *r, mps_reading *out) {
     out->positions[i] = (uint32_t)(p - out->output);
     if (!edit->text) p = put(p, r->list.text + t->start, t->length);
     else p = put(p, edit->text, strlen(edit->text));
+    if (edit->text && (t->kind == MPS_TOKEN_STRING || t->kind == MPS_TOKEN_CHARACTER)) p = put_newlines(p, r->list.text + t->start, t->length);
     if (edit->after) p = put(p, edit->after, strlen(edit->after));
   }
   p = put(p, from, (size_t)(r->list.text + r->list.length - from));

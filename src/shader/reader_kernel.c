@@ -109,11 +109,13 @@ static void visit_kernel(reader *r, void *context, uint32_t name, uint32_t begin
     size_t used = 0;
     for (uint32_t i = begin; i < end; i++) { /* adjacent strings are one */
       const mps_token *t = &r->list.tokens[i];
-      if (t->kind != MPS_TOKEN_STRING || t->length < 2 || used + t->length > sizeof joined) {
-        mps_reader_fail(r, i, "host_name takes a string of at most 500 bytes");
+      const char *string = r->list.text + t->start;
+      const bool plain = t->kind == MPS_TOKEN_STRING && t->length >= 2 && string[0] == '"' && string[t->length - 1] == '"';
+      if (!plain || memchr(string, '\n', t->length) || used + t->length > sizeof joined) {
+        mps_reader_fail(r, i, "host_name takes a plain string of at most 500 bytes");
         return;
       }
-      memcpy(joined + used, r->list.text + t->start + 1, t->length - 2);
+      memcpy(joined + used, string + 1, t->length - 2);
       used += t->length - 2;
       joined[used] = 0;
     }

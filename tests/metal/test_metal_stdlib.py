@@ -2,7 +2,6 @@
 """Maths of kernels/include against double references: accuracy, equal bits on every processor level, and
 values that do not depend on their position. The table UNARY records the errors that were measured; the
 limits are those, rounded up, and never above 2 ulp."""
-import ctypes
 import os
 from fractions import Fraction
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from compare import FLOATS, INTEGERS, compare, compare_errors, compare_gradients, layouts, make, to_mps
+from compare import FLOATS, INTEGERS, compare, compare_errors, compare_gradients, layouts, make
 
 LOOSE = {torch.float32: {"rtol": 2e-5, "atol": 2e-5}, torch.float16: {"rtol": 4e-3, "atol": 2e-2}, torch.bfloat16: {"rtol": 3e-2, "atol": 1e-1},
          torch.complex64: {"rtol": 2e-5, "atol": 2e-5}}

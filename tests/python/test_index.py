@@ -16,7 +16,7 @@ def index_for(shape, below, seed=5):
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_index_select(dtype, dim):
-    for name, x in layouts(make((4, 5, 6), dtype)):
+    for _, x in layouts(make((4, 5, 6), dtype)):
         compare(lambda x, i: x.index_select(dim, i), x, index_for((7,), 4))
         compare(lambda x, i: x.index_select(dim, i), x, index_for((7,), 4).int())
     compare(lambda x, i: torch.index_select(x, 0, i), make((), dtype), torch.tensor([0]))
@@ -26,7 +26,7 @@ def test_index_select(dtype, dim):
 @pytest.mark.parametrize("dtype", ALL_DTYPES)
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_gather(dtype, dim):
-    for name, x in layouts(make((4, 5, 6), dtype)):
+    for _, x in layouts(make((4, 5, 6), dtype)):
         for _, index in layouts(index_for((3, 4, 2), (4, 5, 6)[dim])):
             compare(lambda x, i: x.gather(dim, i), x, index)
     compare(lambda x, i: x.gather(0, i), make((), dtype), torch.tensor(0))

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Random graphs over random views: the fused graph, the graph without rows in common and the unfused one give the same bits, and outputs that lie
- * on inputs are what they are elsewhere. OPENMPS_FUZZ_SEED and OPENMPS_FUZZ_COUNT choose other graphs, and more.
+ * on inputs are what they are elsewhere. OPENMPS_FUZZ_SEED and OPENMPS_FUZZ_COUNT choose other graphs, and more; OPENMPS_FUZZ_SECONDS takes
+ * as many as there is time for.
  */
 #include "test.h"
 
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/time.h"
 #include "graph/graph.h"
 #include "runtime/buffer.h"
 
@@ -303,10 +305,13 @@ static void one_graph(uint64_t seed, uint32_t *steps) {
 }
 
 static void random_graphs(void) {
-  const char *seed = getenv("OPENMPS_FUZZ_SEED"), *count = getenv("OPENMPS_FUZZ_COUNT");
-  const uint64_t first = seed ? strtoull(seed, NULL, 10) : 1, graphs = count ? strtoull(count, NULL, 10) : 400;
+  const char *seed = getenv("OPENMPS_FUZZ_SEED"), *count = getenv("OPENMPS_FUZZ_COUNT"), *seconds = getenv("OPENMPS_FUZZ_SECONDS");
+  const uint64_t first = seed ? strtoull(seed, NULL, 10) : 1;
+  const uint64_t most = count ? strtoull(count, NULL, 10) : seconds ? UINT64_MAX - first : 400;
+  const uint64_t end = seconds ? mps_time_ns() + strtoull(seconds, NULL, 10) * UINT64_C(1000000000) : UINT64_MAX;
+  uint64_t graphs = 0;
   uint32_t steps[3] = {0};
-  for (uint64_t i = first; i < first + graphs; i++) {
+  for (uint64_t i = first; graphs < most && mps_time_ns() < end; i++, graphs++) {
     const int before = test_failures;
     one_graph(i, steps);
     if (test_failures != before) {

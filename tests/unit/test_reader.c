@@ -229,6 +229,27 @@ static void survives_cut_sources(void) {
   }
 }
 
+static unsigned count_lines(const char *text) {
+  unsigned lines = 0;
+  for (; *text; text++) lines += *text == '\n';
+  return lines;
+}
+
+/* Strings that go over several lines: a raw one, and one with a backslash at the end of a line. */
+static void counts_lines_of_strings(void) {
+  rewrite("# 5 \"u.metal\"\nchar s[] = R\"(\n)\"; x;\n  y;\n");
+  CHECK_INT(reading.tokens.line_count, 5);
+  const uint32_t last = reading.tokens.count - 2;
+  CHECK(mps_token_is(&reading.tokens, last, "y"));
+  CHECK_INT(reading.tokens.lines[reading.tokens.tokens[last].line].number, 7);
+  CHECK_INT(count_lines(rewrite("[[gpu(\"\\\n\")]] int a;\n")), 2); /* although the attribute goes */
+  static const char *const refused[] = {"kernel void f(device int *a [[buffer(R\"(\n)\")]]) {}", "[[host_name(R\"(f)\")]] kernel void f() {}"};
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    mps_reading_free(&reading);
+    CHECK_STATUS(mps_reader_read(refused[i], strlen(refused[i]), &(mps_reader_options){0}, &reading), MPS_STATUS_COMPILE_ERROR);
+  }
+}
+
 /* The column of `needle` in the output must come back as that of `needle` in the user's own line. */
 static void check_column(const char *preprocessed, const char *user, const char *needle) {
   char source[512];
@@ -267,6 +288,7 @@ int main(void) {
   RUN(reaches_barriers);
   RUN(refuses_with_place);
   RUN(survives_cut_sources);
+  RUN(counts_lines_of_strings);
   RUN(maps_columns);
   mps_reading_free(&reading);
   return test_end();
