@@ -12,7 +12,7 @@
 #define OUTER_ELEMENTS 65536
 #define OUTER_ROWS 8192
 /* Outputs of so few neighbouring elements are better taken side by side. */
-#define SHORT_REDUCTION 64
+#define SHORT_REDUCTION 24
 #define MANY_OUTPUTS 16
 
 typedef struct dimension {
