@@ -216,6 +216,7 @@ def write(path, text):
         path.write_text(text)
 
 
+SPARSE_GLUE = {"sparse_mask"}  # shared, but it reaches a device kernel: bridge/native/sparse.cpp has one
 SPARSE = {DispatchKey.SparseMPS: DispatchKey.SparseCPU, DispatchKey.SparseCsrMPS: DispatchKey.SparseCsrCPU}
 
 
@@ -228,7 +229,7 @@ def sparse_text(parsed):
         define, register = (dest.RegisterDispatchKey(index, target, *common[1:]) for target in (Target.ANONYMOUS_DEFINITION, Target.REGISTRATION))
         for f in parsed.native_functions:
             theirs = parsed.backend_indices[cpu].get_kernel(f)
-            if not index.has_kernel(f) or not theirs or theirs.kernel != index.get_kernel(f).kernel:
+            if str(f.func.name) in SPARSE_GLUE or not index.has_kernel(f) or not theirs or theirs.kernel != index.get_kernel(f).kernel:
                 continue
             roots.add(f.root_name)
             with native_function_manager(f):
