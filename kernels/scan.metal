@@ -15,18 +15,27 @@ struct scan_single {
   void store(P p, uint) const {
     p[0] = all;
   }
+  template <typename P>
+  static scan_single load_within(P p, uint stride) {
+    return load(p, stride);
+  }
+  template <typename P>
+  void store_within(P p, uint stride) const {
+    store(p, stride);
+  }
 };
 
-// Unsigned: wrap-around is defined there. Smaller integers are brought to 32 bits before.
-template <typename Part>
+// Unsigned: wrap-around is defined there. Other integers are brought to 32 or 64 bits before, but for the usual ones that int64 sums are made of.
+template <typename T, typename Part>
 struct sum_wrap {
-  typedef Part in;
+  typedef T in;
   typedef Part out;
   typedef Part item;
   typedef Part part;
   typedef scan_single<Part> state;
-  enum { parts = 1, places = 0, total_tells = 1 };
-  static Part take(Part x, constant mps_scan_arguments &) { return x; }
+  enum { parts = 1, within = 1, places = 0, total_tells = 1, heavy = 0, serial = 1 };
+  static bool rises(thread const Part *, state) { return true; }
+  static Part take(T x, constant mps_scan_arguments &) { return Part(x); }
   static Part give(Part y, constant mps_scan_arguments &) { return y; }
   static Part neutral() { return 0; }
   static state identity() { return state{0}; }
@@ -38,7 +47,7 @@ struct sum_wrap {
   static bool good(state) { return true; }
   static state settle(state s) { return s; }
   static state join(state a, state b) { return state{a.all + b.all}; }
-  static state careful(state s, Part x, bool) { return state{s.all + x}; }
+  static state careful(state s, Part x) { return state{s.all + x}; }
   static Part careful_value(state s) { return s.all; }
   static bool finished(state) { return false; }
   static state plain(state s, Part) { return s; }
@@ -46,14 +55,14 @@ struct sum_wrap {
 };
 
 template <typename Part>
-struct product_wrap : sum_wrap<Part> {
+struct product_wrap : sum_wrap<Part, Part> {
   typedef scan_single<Part> state;
   static Part neutral() { return 1; }
   static state identity() { return state{1}; }
   static state step(state s, Part x, long) { return state{s.all * x}; }
   static state merge(state a, state b) { return state{a.all * b.all}; }
   static state join(state a, state b) { return state{a.all * b.all}; }
-  static state careful(state s, Part x, bool) { return state{s.all * x}; }
+  static state careful(state s, Part x) { return state{s.all * x}; }
 };
 
 // A value and its place, an integer of the value's size.
@@ -68,6 +77,14 @@ struct scan_found {
   void store(P p, uint stride) const {
     p[0] = all;
     p[stride] = place;
+  }
+  template <typename P>
+  static scan_found load_within(P p, uint stride) {
+    return load(p, stride);
+  }
+  template <typename P>
+  void store_within(P p, uint stride) const {
+    store(p, stride);
   }
 };
 inline float place_of(long i, float) { return as_type<float>(int(i)); }
@@ -92,7 +109,13 @@ struct largest_scan {
   typedef Part item;
   typedef Part part;
   typedef scan_found<Part> state;
-  enum { parts = 2, places = 1, total_tells = 1 };
+  enum { parts = 2, within = 2, places = 1, total_tells = 1, heavy = 0, serial = 0 };
+  static bool rises(thread const Part *x, state s) {
+    uint any = 0;
+    SCAN_VECTORIZE
+    for (uint k = 0; k < MPS_SCAN_GROUP; k++) any |= (x[k] >= s.all) | (x[k] != x[k]) ? 1u : 0u;
+    return any != 0;
+  }
   static Part take(T x, constant mps_scan_arguments &a) { return a.smallest ? turned(Part(x)) : Part(x); }
   static T give(Part y, constant mps_scan_arguments &a) { return T(a.smallest ? turned(y) : y); }
   static Part neutral() { return 0; }
@@ -100,7 +123,7 @@ struct largest_scan {
   static state first(Part x, long i) { return state{x, place_of(i, Part())}; }
   static state step(state s, Part x, long i) { return merge(s, first(x, i)); }
   static state merge(state a, state b) {
-    const bool later = b.all >= a.all || b.all != b.all;
+    const bool later = (b.all >= a.all) | (b.all != b.all);
     return state{later ? b.all : a.all, later ? b.place : a.place};
   }
   static Part value(state s) { return s.all; }
@@ -108,7 +131,7 @@ struct largest_scan {
   static bool good(state) { return true; }
   static state settle(state s) { return s; }
   static state join(state a, state b) { return merge(a, b); }
-  static state careful(state s, Part, bool) { return s; }
+  static state careful(state s, Part) { return s; }
   static Part careful_value(state s) { return s.all; }
   static bool finished(state) { return false; }
   static state plain(state s, Part) { return s; }
@@ -128,6 +151,14 @@ struct scan_logarithm {
     p[stride] = high;
     p[2 * stride] = low;
   }
+  template <typename P>
+  static scan_logarithm load_within(P p, uint stride) {
+    return load(p, stride);
+  }
+  template <typename P>
+  void store_within(P p, uint stride) const {
+    store(p, stride);
+  }
 };
 
 template <typename T>
@@ -137,7 +168,8 @@ struct logarithm_scan {
   typedef float item;
   typedef float part;
   typedef scan_logarithm state;
-  enum { parts = 3, places = 0, total_tells = 1 };
+  enum { parts = 3, within = 3, places = 0, total_tells = 1, heavy = 1, serial = 0 };
+  static bool rises(thread const float *, state) { return true; }
   static float take(T x, constant mps_scan_arguments &) { return float(x); }
   static T give(float y, constant mps_scan_arguments &) { return T(y); }
   static float neutral() { return -INFINITY; }
@@ -145,7 +177,7 @@ struct logarithm_scan {
   static state first(float x, long) { return state{x, x == -INFINITY ? 0.0f : 1.0f, 0.0f}; }
   static state step(state s, float x, long i) { return merge(s, first(x, i)); }
   static state merge(state a, state b) {
-    const bool rises = b.reference > a.reference + 2.0f || b.reference != b.reference;
+    const bool rises = (b.reference > a.reference + 2.0f) | (b.reference != b.reference);
     const state kept = state{rises ? b.reference : a.reference, rises ? b.high : a.high, rises ? b.low : a.low};
     const state scaled = state{rises ? a.reference : b.reference, rises ? a.high : b.high, rises ? a.low : b.low};
     // exp(scaled.reference - kept.reference), with what the difference lost.
@@ -164,28 +196,30 @@ struct logarithm_scan {
     return state{s.reference, sum, s.low - (sum - s.high)};
   }
   static state join(state a, state b) { return settle(merge(a, b)); }
-  static state careful(state s, float, bool) { return s; }
+  static state careful(state s, float) { return s; }
   static float careful_value(state s) { return value(s); }
   static bool finished(state) { return false; }
   static state plain(state s, float) { return s; }
   static float plain_value(state s) { return value(s); }
 };
 
-SCAN_KERNELS(sum, f32, float, float, sum_scan<float, false>)
-SCAN_KERNELS(sum, f16, half, float, sum_scan<half, true>)
-SCAN_KERNELS(sum, bf16, bfloat, float, sum_scan<bfloat, true>)
-SCAN_KERNELS(sum, u32, uint, uint, sum_wrap<uint>)
-SCAN_KERNELS(sum, u64, ulong, ulong, sum_wrap<ulong>)
-SCAN_KERNELS(product, f32, float, float, product_scan<float, false>)
-SCAN_KERNELS(product, f16, half, float, product_scan<half, true>)
-SCAN_KERNELS(product, bf16, bfloat, float, product_scan<bfloat, true>)
-SCAN_KERNELS(product, u32, uint, uint, product_wrap<uint>)
-SCAN_KERNELS(product, u64, ulong, ulong, product_wrap<ulong>)
-SCAN_KERNELS(largest, f32, float, float, largest_scan<float, float>)
-SCAN_KERNELS(largest, f16, half, float, largest_scan<half, float>)
-SCAN_KERNELS(largest, bf16, bfloat, float, largest_scan<bfloat, float>)
-SCAN_KERNELS(largest, i32, int, int, largest_scan<int, int>)
-SCAN_KERNELS(largest, i64, long, long, largest_scan<long, long>)
-SCAN_KERNELS(logarithm, f32, float, float, logarithm_scan<float>)
-SCAN_KERNELS(logarithm, f16, half, float, logarithm_scan<half>)
-SCAN_KERNELS(logarithm, bf16, bfloat, float, logarithm_scan<bfloat>)
+SCAN_KERNELS(sum, f32, float, float, float, sum_scan<float>)
+SCAN_KERNELS(sum, f16, half, half, float, sum_scan<half>)
+SCAN_KERNELS(sum, bf16, bfloat, bfloat, float, sum_scan<bfloat>)
+SCAN_KERNELS(sum, u32, uint, uint, uint, sum_wrap<uint, uint>)
+SCAN_KERNELS(sum, u64, ulong, ulong, ulong, sum_wrap<ulong, ulong>)
+SCAN_KERNELS(sum, u8_u64, uchar, ulong, ulong, sum_wrap<uchar, ulong>) // and bool
+SCAN_KERNELS(sum, i32_u64, int, ulong, ulong, sum_wrap<int, ulong>)
+SCAN_KERNELS(product, f32, float, float, float, product_scan<float>)
+SCAN_KERNELS(product, f16, half, half, float, product_scan<half>)
+SCAN_KERNELS(product, bf16, bfloat, bfloat, float, product_scan<bfloat>)
+SCAN_KERNELS(product, u32, uint, uint, uint, product_wrap<uint>)
+SCAN_KERNELS(product, u64, ulong, ulong, ulong, product_wrap<ulong>)
+SCAN_KERNELS(largest, f32, float, float, float, largest_scan<float, float>)
+SCAN_KERNELS(largest, f16, half, half, float, largest_scan<half, float>)
+SCAN_KERNELS(largest, bf16, bfloat, bfloat, float, largest_scan<bfloat, float>)
+SCAN_KERNELS(largest, i32, int, int, int, largest_scan<int, int>)
+SCAN_KERNELS(largest, i64, long, long, long, largest_scan<long, long>)
+SCAN_KERNELS(logarithm, f32, float, float, float, logarithm_scan<float>)
+SCAN_KERNELS(logarithm, f16, half, half, float, logarithm_scan<half>)
+SCAN_KERNELS(logarithm, bf16, bfloat, bfloat, float, logarithm_scan<bfloat>)

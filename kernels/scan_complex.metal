@@ -20,6 +20,17 @@ struct scan_complex_pair {
     p[3 * stride] = low_y;
     p[4 * stride] = exponent;
   }
+  template <typename P>
+  static scan_complex_pair load_within(P p, uint stride) {
+    return scan_complex_pair{p[0], p[stride], p[2 * stride], p[3 * stride], -0.0f};
+  }
+  template <typename P>
+  void store_within(P p, uint stride) const {
+    p[0] = high_x;
+    p[stride] = high_y;
+    p[2 * stride] = low_x;
+    p[3 * stride] = low_y;
+  }
 };
 
 struct product_complex_scan {
@@ -28,7 +39,8 @@ struct product_complex_scan {
   typedef float2 item;
   typedef float part;
   typedef scan_complex_pair state;
-  enum { parts = 5, places = 0, total_tells = 0 };
+  enum { parts = 5, within = 4, places = 0, total_tells = 0, heavy = 1, serial = 0 };
+  static bool rises(thread const float2 *, state) { return true; }
   static float2 take(float2 x, constant mps_scan_arguments &) { return x; }
   static float2 give(float2 y, constant mps_scan_arguments &) { return y; }
   static float2 neutral() { return float2(1.0f, 0.0f); }
@@ -45,28 +57,30 @@ struct product_complex_scan {
     return state{x, y, low_x + lost_x, low_y + lost_y, a.exponent + b.exponent};
   }
   static float2 value(state s) {
-    return float2(scale_up(s.high_x, s.low_x, int(s.exponent)), scale_up(s.high_y, s.low_y, int(s.exponent)));
+    return float2(scale_up(s.high_x + s.low_x, int(s.exponent)), scale_up(s.high_y + s.low_y, int(s.exponent)));
   }
   static long index(state) { return 0; }
   static bool good(state s) {
     const float size = fabs(s.high_x) + fabs(s.high_y);
-    return size > 9.0949470e-13f && size < 1.0995116e12f && fabs(s.exponent) < 900.0f;
+    return (size > 9.0949470e-13f) & (size < 1.0995116e12f);
   }
-  static bool is_settled(state s) { return !isfinite(s.high_x) || !isfinite(s.high_y) || (s.high_x == 0.0f && s.high_y == 0.0f); }
+  static bool is_settled(state s) { return !isfinite(s.high_x) | !isfinite(s.high_y) | ((s.high_x == 0.0f) & (s.high_y == 0.0f)); }
   static state settle(state s) {
-    if (is_settled(s)) return state{s.high_x, s.high_y, 0.0f, 0.0f, 0.0f};
+    const bool stays = is_settled(s);
     const float x = s.high_x + s.low_x, y = s.high_y + s.low_y, low_x = s.low_x - (x - s.high_x), low_y = s.low_y - (y - s.high_y);
-    const int exponent = exponent_of(max(fabs(x), fabs(y)));
-    return state{scale_down(x, exponent), scale_down(y, exponent), scale_down(low_x, exponent), scale_down(low_y, exponent), s.exponent + float(exponent)};
+    const int exponent = stays ? 0 : exponent_of(max(fabs(x), fabs(y)));
+    const float all = s.exponent + float(exponent);
+    const bool large = !stays & (all > 1023.0f), small = !stays & (all < -1074.0f), ends = stays | large | small;
+    const float factor = large ? INFINITY : small ? 0.0f : 1.0f;
+    return state{stays ? s.high_x : scale_down(x, exponent) * factor, stays ? s.high_y : scale_down(y, exponent) * factor,
+                 ends ? 0.0f : scale_down(low_x, exponent), ends ? 0.0f : scale_down(low_y, exponent), ends ? 0.0f : all};
   }
   static state join(state a, state b) {
     if (is_settled(a) || is_settled(b))
       return state{a.high_x * b.high_x - a.high_y * b.high_y, a.high_x * b.high_y + a.high_y * b.high_x, 0.0f, 0.0f, 0.0f};
-    const state s = settle(merge(a, b));
-    const float factor = reach(int(s.exponent), false);
-    return factor == 1.0f ? s : state{s.high_x * factor, s.high_y * factor, 0.0f, 0.0f, 0.0f};
+    return settle(merge(a, b));
   }
-  static state careful(state s, float2 x, bool) { return join(s, settle(first(x, 0))); }
+  static state careful(state s, float2 x) { return join(s, settle(first(x, 0))); }
   static float2 careful_value(state s) { return value(s); }
   static bool finished(state s) { return is_settled(s); }
   static state plain(state s, float2 x) {
@@ -77,8 +91,8 @@ struct product_complex_scan {
 
 namespace {
 
-// The larger of the two by its real part, its imaginary part added to that of log1p(exp(smaller - larger)): what the CPU does for each
-// element. The imaginary part is not brought back between -pi and pi.
+// The larger of the two by its real part, plus log1p(exp(smaller - larger)): what the CPU does for each element. The imaginary part is not
+// brought back between -pi and pi.
 inline float2 add_logarithms(float2 x, float2 y) {
   const bool swap = !(x.x < y.x);
   const float2 low = swap ? y : x, high = swap ? x : y;
@@ -131,13 +145,13 @@ kernel void scan_logarithm_inner_c64(device const float2 *input [[buffer(0)]], d
     if (has_nan(x) || has_nan(so_far)) {
       so_far = float2(NAN, NAN);
     } else {
-      const bool exact = isfinite(x.x) && isfinite(so_far.x);
-      so_far = add_logarithms(x, so_far);
       sum.add(x);
-      if (exact && isfinite(so_far.x) && isfinite(so_far.y)) so_far = sum.logarithm(so_far.y);
+      // The smaller one turns the sum by no more than a right angle: its imaginary part is near the larger one's.
+      const bool usual = isfinite(x.x) && isfinite(x.y) && isfinite(so_far.x) && isfinite(so_far.y);
+      so_far = usual ? sum.logarithm(x.x < so_far.x ? so_far.y : x.y) : add_logarithms(x, so_far);
     }
     output[at.output + i * a.output_step] = so_far;
   }
 }
 
-SCAN_KERNELS(product, c64, float2, float, product_complex_scan)
+SCAN_KERNELS(product, c64, float2, float2, float, product_complex_scan)

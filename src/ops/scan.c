@@ -17,6 +17,7 @@ typedef struct scan_call {
   size_t part_bytes;
   double cost;        /* nanoseconds an element on one core, an estimate */
   bool smallest, whole;
+  bool direct;        /* the kernel reads self's dtype */
 } scan_call;
 
 /* One pass: values, totals of chunks, or (`pass` "prefix") what joins them. */
@@ -72,7 +73,8 @@ static const mps_tensor *met(const mps_tensor *input, const mps_tensor *out) {
   return mps_operands_overlap(input, out) && !mps_operands_equal(input, out) ? input : NULL;
 }
 
-/* Running values alone. `compute`: the dtype that self is brought to and that results have before they are brought to out's. */
+/* Running values alone. `compute`: the dtype that self is brought to (after out's, as PyTorch does: what does not fit is lost there) and that
+ * results have before they are brought to out's. */
 static mps_status run(mps_stream *stream, const scan_call *call, const mps_tensor *self, int64_t dim, mps_dtype compute, const mps_tensor *out) {
   uint32_t dimension;
   mps_status status = mps_operand_dimension(dim, self->rank, &dimension);
@@ -81,8 +83,7 @@ static mps_status run(mps_stream *stream, const scan_call *call, const mps_tenso
   if (mps_tensor_element_count(self) == 0) return MPS_STATUS_OK;
   mps_tensor from = mps_operand_at_least_1d(self), to = mps_operand_at_least_1d(out), input;
   mps_buffer *owned;
-  /* First to out's dtype, as PyTorch does: values that do not fit are lost there. */
-  status = mps_operand_prepare(stream, &from, out->dtype, false, &input, &owned);
+  status = mps_operand_prepare(stream, &from, call->direct ? self->dtype : out->dtype, false, &input, &owned);
   if (status == MPS_STATUS_OK && compute != out->dtype) {
     mps_buffer *first = owned;
     mps_tensor narrow = input;
@@ -95,6 +96,17 @@ static mps_status run(mps_stream *stream, const scan_call *call, const mps_tenso
   if (status == MPS_STATUS_OK) status = mps_result_end(stream, &result, encode(stream, call, &input, dimension, &result.tensor, NULL));
   mps_buffer_release(owned);
   return status;
+}
+
+static mps_status run_integers(mps_stream *stream, scan_call *call, const mps_tensor *self, int64_t dim, const mps_tensor *out) {
+  const bool wide = mps_dtype_size(out->dtype) == 8, bytes = self->dtype == MPS_DTYPE_BOOL || self->dtype == MPS_DTYPE_U8;
+  const bool sum = strcmp(call->kernel, "sum") == 0;
+  call->direct = sum && out->dtype == MPS_DTYPE_I64 && (bytes || self->dtype == MPS_DTYPE_I32);
+  call->suffix = !wide ? "u32" : !call->direct ? "u64" : bytes ? "u8_u64" : "i32_u64";
+  call->parts = 1;
+  call->part_bytes = wide ? 8 : 4;
+  call->cost = 0.5;
+  return run(stream, call, self, dim, mps_dtype_size(out->dtype) >= 4 ? out->dtype : MPS_DTYPE_I32, out);
 }
 
 /* The elements as real numbers: one more dimension, of two. */
@@ -141,11 +153,7 @@ mps_status mps_op_cumsum(mps_stream *stream, const mps_tensor *self, int64_t dim
   if (mps_dtype_is_floating(out->dtype)) return run(stream, &call, self, dim, out->dtype, out);
   if (mps_dtype_is_complex(out->dtype)) return sum_complex(stream, self, dim, out);
   if (out->dtype == MPS_DTYPE_BOOL) return refuse("cumsum_out_cpu", out->dtype);
-  const bool wide = mps_dtype_size(out->dtype) == 8;
-  call.suffix = wide ? "u64" : "u32";
-  call.parts = 1;
-  call.part_bytes = wide ? 8 : 4;
-  return run(stream, &call, self, dim, mps_dtype_size(out->dtype) >= 4 ? out->dtype : MPS_DTYPE_I32, out);
+  return run_integers(stream, &call, self, dim, out);
 }
 
 mps_status mps_op_cumprod(mps_stream *stream, const mps_tensor *self, int64_t dim, const mps_tensor *out) {
@@ -157,11 +165,7 @@ mps_status mps_op_cumprod(mps_stream *stream, const mps_tensor *self, int64_t di
     call.cost = 6.0;
     return run(stream, &call, self, dim, out->dtype, out);
   }
-  const bool wide = mps_dtype_size(out->dtype) == 8;
-  call.suffix = wide ? "u64" : "u32";
-  call.parts = 1;
-  call.part_bytes = wide ? 8 : 4;
-  return run(stream, &call, self, dim, mps_dtype_size(out->dtype) >= 4 ? out->dtype : MPS_DTYPE_I32, out);
+  return run_integers(stream, &call, self, dim, out);
 }
 
 mps_status mps_op_logcumsumexp(mps_stream *stream, const mps_tensor *self, int64_t dim, const mps_tensor *out) {

@@ -13,6 +13,8 @@
 #define OUTER_CHUNK 1024
 /* Fewer threads than this are too few. A constant, so that results do not change with the machine. */
 #define FEW_THREADS 8
+/* Chunks are read twice: it takes so many to be worth it. */
+#define LONG_ROW 8
 /* Rows shorter than this are taken side by side when there are enough of them. */
 #define SHORT_ROW 64
 #define MANY_ROWS 16
@@ -49,6 +51,6 @@ void mps_scan_plan_make(mps_scan_plan *plan, const mps_tensor *input, uint32_t d
   int64_t size = a->sizes[a->rank - 1];
   plan->threads = (uint64_t)(plan->outer ? a->rows / size * divide_up(size, MPS_SCAN_TILE) : a->rows);
   const int64_t chunk = plan->outer ? OUTER_CHUNK : INNER_CHUNK;
-  a->chunk = whole || plan->threads >= FEW_THREADS || a->length < 2 * chunk ? a->length : chunk;
+  a->chunk = whole || plan->threads >= FEW_THREADS || a->length < LONG_ROW * chunk ? a->length : chunk;
   a->chunk_count = divide_up(a->length, a->chunk);
 }
