@@ -11,7 +11,7 @@
  *   total_tells    whether a good state behind a group means that all in it were good
  *   heavy          a step is long; serial: it is so short that a row is best taken one by one
  *   rises          whether a group changes the state: of those with places
- *   finished       nothing but `plain` arithmetic is left to do: the state is infinite, or NaN, or zero
+ *   finished       the state is infinite, or NaN, or zero, and `rest` does what is left
  * Order depends on the shape alone, never on threads: lanes of neighbouring elements, then groups, then chunks.
  */
 #ifndef OPENMPS_KERNELS_SCAN_H
@@ -153,10 +153,7 @@ inline void scan_carefully(thread const typename Op::item *x, thread typename Op
     c = Op::careful(c, x[i * stride]);
     y[i * stride] = Op::careful_value(c);
   }
-  for (; i < count; i++) {
-    c = Op::plain(c, x[i * stride]);
-    y[i * stride] = Op::plain_value(c);
-  }
+  if (i < count) c = Op::rest(c, x + i * stride, y + i * stride, stride, count - i);
   *carry = c;
 }
 

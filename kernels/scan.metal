@@ -50,8 +50,7 @@ struct sum_wrap {
   static state careful(state s, Part x) { return state{s.all + x}; }
   static Part careful_value(state s) { return s.all; }
   static bool finished(state) { return false; }
-  static state plain(state s, Part) { return s; }
-  static Part plain_value(state s) { return s.all; }
+  static state rest(state s, thread const Part *, thread Part *, uint, long) { return s; }
 };
 
 template <typename Part>
@@ -134,8 +133,7 @@ struct largest_scan {
   static state careful(state s, Part) { return s; }
   static Part careful_value(state s) { return s.all; }
   static bool finished(state) { return false; }
-  static state plain(state s, Part) { return s; }
-  static Part plain_value(state s) { return s.all; }
+  static state rest(state s, thread const Part *, thread Part *, uint, long) { return s; }
 };
 
 // log(sum of exp(x)) as `reference` + log(high + low). The reference is not far below the largest x: it follows in steps.
@@ -199,8 +197,7 @@ struct logarithm_scan {
   static state careful(state s, float) { return s; }
   static float careful_value(state s) { return value(s); }
   static bool finished(state) { return false; }
-  static state plain(state s, float) { return s; }
-  static float plain_value(state s) { return value(s); }
+  static state rest(state s, thread const float *, thread float *, uint, long) { return s; }
 };
 
 SCAN_KERNELS(sum, f32, float, float, float, sum_scan<float>)

@@ -83,10 +83,11 @@ struct product_complex_scan {
   static state careful(state s, float2 x) { return join(s, settle(first(x, 0))); }
   static float2 careful_value(state s) { return value(s); }
   static bool finished(state s) { return is_settled(s); }
-  static state plain(state s, float2 x) {
-    return state{s.high_x * x.x - s.high_y * x.y, s.high_x * x.y + s.high_y * x.x, 0.0f, 0.0f, 0.0f};
+  static state rest(state s, thread const float2 *x, thread float2 *y, uint stride, long count) {
+    float2 product = float2(s.high_x, s.high_y);
+    for (long i = 0; i < count; i++) y[i * stride] = product = formula::complex_mul(product, x[i * stride]);
+    return state{product.x, product.y, 0.0f, 0.0f, 0.0f};
   }
-  static float2 plain_value(state s) { return float2(s.high_x, s.high_y); }
 };
 
 namespace {

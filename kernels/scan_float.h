@@ -76,8 +76,11 @@ struct sum_scan {
   static state join(state a, state b) { return add(a, b); }
   static state careful(state s, float x) { return add(s, state{x, 0.0f, 0.0f}); }
   static bool finished(state s) { return !isfinite(s.high); }
-  static state plain(state s, float x) { return state{s.high + x, 0.0f, 0.0f}; }
-  static float plain_value(state s) { return s.high; }
+  static state rest(state s, thread const float *x, thread float *y, uint stride, long count) {
+    float sum = s.high;
+    for (long i = 0; i < count; i++) y[i * stride] = sum = sum + x[i * stride];
+    return state{sum, 0.0f, 0.0f};
+  }
   static float careful_value(state s) { return s.exponent == 0.0f ? s.high + s.low : (s.high + s.low) * SCAN_FAR; }
   /* exponent is 0, or 64 while the sum is beyond float's range. */
   static state add(state a, state b) {
@@ -156,8 +159,15 @@ struct product_scan {
   static state careful(state s, float x) { return join(s, settle(state{x, 0.0f, 0.0f})); }
   static float careful_value(state s) { return scale_up(s.high + s.low, int(s.exponent)); }
   static bool finished(state s) { return settled(s.high); }
-  static state plain(state s, float x) { return state{s.high * x, 0.0f, 0.0f}; }
-  static float plain_value(state s) { return s.high; }
+  static state rest(state s, thread const float *x, thread float *y, uint stride, long count) {
+    uint infinite = s.high == 0.0f ? 0u : 1u;
+    for (long i = 0; i < count; i++) infinite |= isfinite(x[i * stride]) ? 0u : 1u;
+    uint sign = as_type<uint>(s.high); // of 0 times finite numbers: it is quicker alone
+    float product = s.high;
+    for (long i = 0; i < count && !infinite; i++) y[i * stride] = as_type<float>(sign ^= as_type<uint>(x[i * stride]) & 0x80000000u);
+    for (long i = 0; i < count && infinite; i++) y[i * stride] = product = product * x[i * stride];
+    return state{infinite ? product : as_type<float>(sign), 0.0f, 0.0f};
+  }
 };
 
 #endif
