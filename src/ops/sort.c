@@ -18,6 +18,9 @@ typedef struct sort_plan {
 
 typedef enum sort_kind { SORT_ALL, SORT_TOP, SORT_KTH } sort_kind;
 
+/* Elements that gathering the first `count` has room for besides twice as many. */
+#define GATHER_ROOM 512
+
 enum { MAX_LANES = 64, SCRATCH_LIMIT = 64 << 20 /* bytes: fewer lanes rather than more scratch, down to one */ };
 
 static mps_status check(const char *label, const mps_tensor *self, const mps_tensor *values, const mps_tensor *indices, uint32_t dimension, int64_t count) {
@@ -52,14 +55,17 @@ static void plan(sort_kind kind, const mps_tensor *self, const mps_tensor *value
     a->rows *= self->sizes[d];
     a->rank++;
   }
-  const uint64_t key_size = mps_dtype_size(self->dtype) == 8 ? 8 : 4, length = (uint64_t)a->length;
-  const uint64_t keys = kind == SORT_ALL ? 2 : kind == SORT_TOP ? 3 : 1, orders = kind == SORT_KTH ? 0 : 2;
-  const uint64_t lane_bytes = length * (keys * key_size + orders * sizeof(uint32_t));
+  const uint64_t key_size = mps_dtype_size(self->dtype) == 8 ? 8 : 4;
+  const uint64_t keys = kind == SORT_KTH ? 1 : 2, orders = kind == SORT_KTH ? 0 : 2;
+  a->capacity = a->length;
+  if (kind == SORT_TOP && count <= MPS_SORT_LIST) a->capacity = 1; /* none is used */
+  else if (kind == SORT_TOP && count < (a->length - GATHER_ROOM) / 2) a->capacity = 2 * count + GATHER_ROOM;
+  const uint64_t capacity = (uint64_t)a->capacity, lane_bytes = capacity * (keys * key_size + orders * sizeof(uint32_t));
   a->lanes = a->rows < MAX_LANES ? a->rows : MAX_LANES;
   while (a->lanes > 1 && (uint64_t)a->lanes * lane_bytes > SCRATCH_LIMIT) a->lanes = (a->lanes + 1) / 2;
-  out->key_bytes = (uint64_t)a->lanes * length * keys * key_size;
-  out->order_bytes = (uint64_t)a->lanes * length * orders * sizeof(uint32_t);
-  out->cost = (double)a->rows * (double)a->length * (kind == SORT_ALL ? 12.0 : 8.0);
+  out->key_bytes = (uint64_t)a->lanes * capacity * keys * key_size;
+  out->order_bytes = (uint64_t)a->lanes * capacity * orders * sizeof(uint32_t);
+  out->cost = (double)a->rows * (double)a->length * (kind == SORT_ALL ? 12.0 : kind == SORT_TOP ? 1.0 : 8.0);
 }
 
 static mps_status encode(mps_stream *stream, const char *label, const char *stem, const sort_plan *p, const mps_tensor *self, const mps_tensor *values,
