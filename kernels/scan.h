@@ -91,7 +91,7 @@ inline void scan_results(thread const typename Op::part *local, thread const typ
       for (uint l = 0; l < SCAN_LANES; l++) {
         const state here = state::load_within(local + j * row + l, SCAN_LANES), all = Op::merge(state::load(before + l, SCAN_LANES), here);
         y[l * SCAN_RUN + j] = Op::value(all);
-        bad[l] |= Op::good(here) & Op::good(all) ? 0u : 1u;
+        bad[l] |= uint(!Op::good(here)) | uint(!Op::good(all));
       }
     }
   } else {
@@ -103,7 +103,7 @@ inline void scan_results(thread const typename Op::part *local, thread const typ
         const state here = state::load_within(local + j * row + l, SCAN_LANES), all = Op::merge(so_far, here);
         y[l * SCAN_RUN + j] = Op::value(all);
         if (Op::places) places[l * SCAN_RUN + j] = Op::index(all);
-        worse |= Op::good(here) & Op::good(all) ? 0u : 1u;
+        worse |= uint(!Op::good(here)) | uint(!Op::good(all));
       }
       bad[l] = worse;
     }
@@ -221,7 +221,7 @@ inline void scan_tile(thread const typename Op::item *x, thread typename Op::ite
       all.store(now + j, MPS_SCAN_TILE);
       y[i * MPS_SCAN_TILE + j] = Op::value(all);
       if (Op::places) places[i * MPS_SCAN_TILE + j] = Op::index(all);
-      bad[j] |= Op::good(all) ? 0u : 1u;
+      bad[j] |= uint(!Op::good(all));
     }
   }
   for (long j = 0; j < width; j++) {

@@ -112,7 +112,7 @@ struct largest_scan {
   static bool rises(thread const Part *x, state s) {
     uint any = 0;
     SCAN_VECTORIZE
-    for (uint k = 0; k < MPS_SCAN_GROUP; k++) any |= (x[k] >= s.all) | (x[k] != x[k]) ? 1u : 0u;
+    for (uint k = 0; k < MPS_SCAN_GROUP; k++) any |= uint(x[k] >= s.all) | uint(x[k] != x[k]);
     return any != 0;
   }
   static Part take(T x, constant mps_scan_arguments &a) { return a.smallest ? turned(Part(x)) : Part(x); }

@@ -64,7 +64,7 @@ struct product_complex_scan {
     const float size = fabs(s.high_x) + fabs(s.high_y);
     return (size > 9.0949470e-13f) & (size < 1.0995116e12f);
   }
-  static bool is_settled(state s) { return !isfinite(s.high_x) | !isfinite(s.high_y) | ((s.high_x == 0.0f) & (s.high_y == 0.0f)); }
+  static bool is_settled(state s) { return !isfinite(0.5f * fabs(s.high_x) + 0.5f * fabs(s.high_y)) || fabs(s.high_x) + fabs(s.high_y) == 0.0f; }
   static state settle(state s) {
     const bool stays = is_settled(s);
     const float x = s.high_x + s.low_x, y = s.high_y + s.low_y, low_x = s.low_x - (x - s.high_x), low_y = s.low_y - (y - s.high_y);
