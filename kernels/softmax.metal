@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // softmax: softmax, log_softmax and their gradients, in float. Layout "inner": elements of a row are neighbours, a thread takes a
-// row. Layout "outer": a thread takes a tile of rows that are neighbours, and is vectorised across them.
+// row, or a chunk of one where there are few long ones. Layout "outer": a thread takes a tile of rows that are neighbours, and is vectorised
+// across them.
 
 #include "reduce.h"
 #include "softmax_arguments.h"
@@ -85,6 +86,15 @@ struct running_sum {
   float value() { return low == low ? sum + low : sum; } // infinities leave no error behind
 };
 
+#define SOFTMAX_STRETCH 256 // the same of a tile
+
+inline void end_stretch(thread float *sums, thread running_sum *totals, long width) {
+  for (long j = 0; j < width; j++) {
+    totals[j].add(sums[j]);
+    sums[j] = 0.0f;
+  }
+}
+
 // exp(x - top) into `values`, and their sum.
 template <typename T>
 inline float exponentials(thread float *values, device const T *x, long count, float top) {
@@ -135,6 +145,55 @@ kernel void softmax_inner(device const T *input [[buffer(0)]], device T *output 
   for (long i = 0; i < a.count; i++) y[i] = T(exp_below(float(x[i]) - top) * scale);
 }
 
+// Few long rows are cut into chunks: the largest of each and the sum of exp(x - it), [row][chunk]; then what the row makes of them; then results.
+struct softmax_part {
+  float top;
+  float sum; // of a row: 1 / sum, or log(sum)
+};
+
+template <typename T>
+kernel void softmax_totals(device const T *input [[buffer(0)]], constant mps_softmax_arguments &a [[buffer(3)]],
+                           device softmax_part *partials [[buffer(4)]], uint2 position [[thread_position_in_grid]]) {
+  const long begin = position.y * a.chunk, count = min((long)a.chunk, a.count - begin);
+  device const T *x = input + row_offsets(a, position.x, 0).at[0] + begin;
+  const float top = largest_of_row<T>(x, count);
+  float values[SOFTMAX_BLOCK];
+  running_sum total;
+  for (long i = 0; i < count; i += SOFTMAX_BLOCK) total.add(exponentials<T>(values, x + i, min((long)SOFTMAX_BLOCK, count - i), top));
+  softmax_part part = {top, total.value()};
+  partials[position.x * a.chunk_count + position.y] = part;
+}
+
+kernel void softmax_merge(constant mps_softmax_arguments &a [[buffer(3)]], device softmax_part *partials [[buffer(4)]],
+                          uint row [[thread_position_in_grid]]) {
+  device softmax_part *parts = partials + row * a.chunk_count;
+  float top = -INFINITY;
+  for (long c = 0; c < a.chunk_count; c++) top = larger(top, parts[c].top);
+  running_sum total;
+  for (long c = 0; c < a.chunk_count; c++) // a chunk of -infinities is nothing, unless all are
+    if (parts[c].top != -INFINITY || top == -INFINITY) total.add(parts[c].sum * exp_below(parts[c].top - top));
+  const float sum = total.value();
+  parts[0].top = top;
+  parts[0].sum = a.logarithm ? log(sum) : 1.0f / sum;
+}
+
+template <typename T>
+kernel void softmax_results(device const T *input [[buffer(0)]], device T *output [[buffer(1)]], constant mps_softmax_arguments &a [[buffer(3)]],
+                            device const softmax_part *partials [[buffer(4)]], uint2 position [[thread_position_in_grid]]) {
+  const long begin = position.y * a.chunk, count = min((long)a.chunk, a.count - begin);
+  const softmax_offsets at = row_offsets(a, position.x, 0);
+  device const T *x = input + at.at[0] + begin;
+  device T *y = output + at.at[1] + begin;
+  const float top = partials[position.x * a.chunk_count].top, factor = partials[position.x * a.chunk_count].sum;
+  if (a.logarithm) {
+    VECTORIZE
+    for (long i = 0; i < count; i++) y[i] = T((float(x[i]) - top) - factor);
+  } else {
+    VECTORIZE
+    for (long i = 0; i < count; i++) y[i] = T(exp_below(float(x[i]) - top) * factor);
+  }
+}
+
 // `xs` and `ys` lie between the rows of a tile; both are 1 when `unit`.
 template <typename T, bool unit>
 inline void softmax_tile(device const T *x, device T *y, long x_step, long y_step, long width, constant mps_softmax_arguments &a) {
@@ -149,11 +208,17 @@ inline void softmax_tile(device const T *x, device T *y, long x_step, long y_ste
     VECTORIZE
     for (long j = 0; j < width; j++) tops[j] = larger(tops[j], float(p[j * xs]));
   }
-  for (long i = 0; i < a.count; i++) {
-    device const T *p = x + i * xe;
-    VECTORIZE
-    for (long j = 0; j < width; j++) sums[j] += exp_below(float(p[j * xs]) - tops[j]);
+  running_sum totals[MPS_SOFTMAX_TILE];
+  for (long begin = 0; begin < a.count; begin += SOFTMAX_STRETCH) {
+    const long end = min(begin + SOFTMAX_STRETCH, (long)a.count);
+    for (long i = begin; i < end; i++) {
+      device const T *p = x + i * xe;
+      VECTORIZE
+      for (long j = 0; j < width; j++) sums[j] += exp_below(float(p[j * xs]) - tops[j]);
+    }
+    end_stretch(sums, totals, width);
   }
+  for (long j = 0; j < width; j++) sums[j] = totals[j].value();
   if (a.logarithm) {
     for (long j = 0; j < width; j++) sums[j] = log(sums[j]);
     for (long i = 0; i < a.count; i++) {
@@ -215,20 +280,51 @@ inline float gradient_sum(device const T *g, device const T *y, long count, bool
 }
 
 template <typename T>
+inline void gradient_results(device const T *g, device const T *y, device T *r, long count, float sum, bool logarithm) {
+  if (logarithm) {
+    VECTORIZE
+    for (long i = 0; i < count; i++) r[i] = T(float(g[i]) - exp(float(y[i])) * sum);
+  } else {
+    VECTORIZE
+    for (long i = 0; i < count; i++) r[i] = T((float(g[i]) - sum) * float(y[i]));
+  }
+}
+
+template <typename T>
 kernel void softmax_backward_inner(device const T *grad [[buffer(0)]], device const T *output [[buffer(1)]],
                                    device T *result [[buffer(2)]], constant mps_softmax_arguments &a [[buffer(3)]],
                                    uint row [[thread_position_in_grid]]) {
   const softmax_offsets at = row_offsets(a, row, 0);
   device const T *g = grad + at.at[0], *y = output + at.at[1];
-  device T *r = result + at.at[2];
-  const float sum = gradient_sum<T>(g, y, a.count, a.logarithm != 0);
-  if (a.logarithm) {
-    VECTORIZE
-    for (long i = 0; i < a.count; i++) r[i] = T(float(g[i]) - exp(float(y[i])) * sum);
-  } else {
-    VECTORIZE
-    for (long i = 0; i < a.count; i++) r[i] = T((float(g[i]) - sum) * float(y[i]));
-  }
+  gradient_results<T>(g, y, result + at.at[2], a.count, gradient_sum<T>(g, y, a.count, a.logarithm != 0), a.logarithm != 0);
+}
+
+template <typename T>
+kernel void softmax_backward_totals(device const T *grad [[buffer(0)]], device const T *output [[buffer(1)]],
+                                    constant mps_softmax_arguments &a [[buffer(3)]], device float *partials [[buffer(4)]],
+                                    uint2 position [[thread_position_in_grid]]) {
+  const long begin = position.y * a.chunk, count = min((long)a.chunk, a.count - begin);
+  const softmax_offsets at = row_offsets(a, position.x, 0);
+  partials[position.x * a.chunk_count + position.y] =
+      gradient_sum<T>(grad + at.at[0] + begin, output + at.at[1] + begin, count, a.logarithm != 0);
+}
+
+kernel void softmax_backward_merge(constant mps_softmax_arguments &a [[buffer(3)]], device float *partials [[buffer(4)]],
+                                   uint row [[thread_position_in_grid]]) {
+  device float *parts = partials + row * a.chunk_count;
+  running_sum total;
+  for (long c = 0; c < a.chunk_count; c++) total.add(parts[c]);
+  parts[0] = total.value();
+}
+
+template <typename T>
+kernel void softmax_backward_results(device const T *grad [[buffer(0)]], device const T *output [[buffer(1)]], device T *result [[buffer(2)]],
+                                     constant mps_softmax_arguments &a [[buffer(3)]], device const float *partials [[buffer(4)]],
+                                     uint2 position [[thread_position_in_grid]]) {
+  const long begin = position.y * a.chunk, count = min((long)a.chunk, a.count - begin);
+  const softmax_offsets at = row_offsets(a, position.x, 0);
+  gradient_results<T>(grad + at.at[0] + begin, output + at.at[1] + begin, result + at.at[2] + begin, count, partials[position.x * a.chunk_count],
+                      a.logarithm != 0);
 }
 
 template <typename T, bool unit>
@@ -238,17 +334,23 @@ inline void softmax_backward_tile(device const T *g, device const T *y, device T
   const long ge = a.element_strides[0], ye = a.element_strides[1], re = a.element_strides[2];
   const bool logarithm = a.logarithm != 0;
   float sums[MPS_SOFTMAX_TILE];
+  running_sum totals[MPS_SOFTMAX_TILE];
   for (long j = 0; j < width; j++) sums[j] = 0.0f;
-  for (long i = 0; i < a.count; i++) {
-    device const T *p = g + i * ge, *q = y + i * ye;
-    if (logarithm) {
-      VECTORIZE
-      for (long j = 0; j < width; j++) sums[j] += float(p[j * gs]);
-    } else {
-      VECTORIZE
-      for (long j = 0; j < width; j++) sums[j] += float(p[j * gs]) * float(q[j * ys]);
+  for (long begin = 0; begin < a.count; begin += SOFTMAX_STRETCH) {
+    const long end = min(begin + SOFTMAX_STRETCH, (long)a.count);
+    for (long i = begin; i < end; i++) {
+      device const T *p = g + i * ge, *q = y + i * ye;
+      if (logarithm) {
+        VECTORIZE
+        for (long j = 0; j < width; j++) sums[j] += float(p[j * gs]);
+      } else {
+        VECTORIZE
+        for (long j = 0; j < width; j++) sums[j] += float(p[j * gs]) * float(q[j * ys]);
+      }
     }
+    end_stretch(sums, totals, width);
   }
+  for (long j = 0; j < width; j++) sums[j] = totals[j].value();
   for (long i = 0; i < a.count; i++) {
     device const T *p = g + i * ge, *q = y + i * ye;
     device T *o = r + i * re;
@@ -277,6 +379,19 @@ kernel void softmax_backward_outer(device const T *grad [[buffer(0)]], device co
   else
     softmax_backward_tile<T, false>(g, y, r, gs, ys, rs, width, a);
 }
+
+#define SOFTMAX_CHUNK_KERNELS(suffix, type)                                                                                     \
+  template [[host_name("softmax_totals_" #suffix)]] kernel void softmax_totals<type>(                                           \
+      device const type *, constant mps_softmax_arguments &, device softmax_part *, uint2);                                     \
+  template [[host_name("softmax_results_" #suffix)]] kernel void softmax_results<type>(                                         \
+      device const type *, device type *, constant mps_softmax_arguments &, device const softmax_part *, uint2);                \
+  template [[host_name("softmax_backward_totals_" #suffix)]] kernel void softmax_backward_totals<type>(                         \
+      device const type *, device const type *, constant mps_softmax_arguments &, device float *, uint2);                       \
+  template [[host_name("softmax_backward_results_" #suffix)]] kernel void softmax_backward_results<type>(                       \
+      device const type *, device const type *, device type *, constant mps_softmax_arguments &, device const float *, uint2);
+SOFTMAX_CHUNK_KERNELS(f32, float)
+SOFTMAX_CHUNK_KERNELS(f16, half)
+SOFTMAX_CHUNK_KERNELS(bf16, bfloat)
 
 #define SOFTMAX_KERNELS(suffix, type)                                                                                    \
   template [[host_name("softmax_inner_" #suffix)]] kernel void softmax_inner<type>(                                      \

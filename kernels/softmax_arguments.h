@@ -15,6 +15,8 @@
 
 typedef struct mps_softmax_arguments {
   int64_t count;
+  int64_t chunk; /* elements that a thread takes of a row that is cut; count otherwise */
+  int64_t chunk_count;
   uint32_t rank; /* of the rows, at least 1; the last dimension is the innermost */
   uint32_t logarithm;
   int64_t element_strides[3];

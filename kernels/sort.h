@@ -12,6 +12,9 @@
 
 using namespace metal;
 
+/* Iterations are independent. */
+#define SORT_VECTORIZE _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
+
 template <typename T> struct sort_key {  // unsigned integers of up to 32 bits, and bool
   typedef uint type;
   static uint of(T value) { return uint(value); }
@@ -126,6 +129,15 @@ inline void insertion_sort(device K *keys, device uint *indices, long count) {
       indices[j] = indices[j - 1];
     }
     keys[j] = key;
+    indices[j] = index;
+  }
+}
+
+inline void sort_indices(thread uint *indices, long count) {
+  for (long i = 1; i < count; i++) {
+    const uint index = indices[i];
+    long j = i;
+    for (; j > 0 && indices[j - 1] > index; j--) indices[j] = indices[j - 1];
     indices[j] = index;
   }
 }

@@ -16,6 +16,91 @@ inline void load_row(device const T *input, constant mps_sort_arguments &a, long
   }
 }
 
+/* `count` elements of a row from `begin` on. */
+template <typename T, typename K>
+inline void load_block(device const T *input, constant mps_sort_arguments &a, long at, long begin, long count, thread K *keys) {
+  const K flip = a.descending ? K(~K(0)) : K(0);
+  device const T *x = input + at + begin * a.input_step;
+  if (a.input_step == 1) {
+    SORT_VECTORIZE
+    for (long i = 0; i < count; i++) keys[i] = sort_key<T>::of(x[i]) ^ flip;
+  } else {
+    for (long i = 0; i < count; i++) keys[i] = sort_key<T>::of(x[i * a.input_step]) ^ flip;
+  }
+}
+
+template <typename K>
+inline bool any_below(thread const K *keys, long count, K border) {
+  uint any = 0;
+  SORT_VECTORIZE
+  for (long i = 0; i < count; i++) any |= keys[i] < border ? 1u : 0u;
+  return any != 0;
+}
+
+/* The a.count first elements of a row, in order, at most MPS_SORT_LIST. */
+template <typename T, typename K>
+inline void list_first(device const T *input, constant mps_sort_arguments &a, long at, thread K *keys, thread uint *order) {
+  K block[MPS_SORT_BLOCK];
+  long held = 0;
+  for (long begin = 0; begin < a.length; begin += MPS_SORT_BLOCK) {
+    const long count = min((long)MPS_SORT_BLOCK, a.length - begin);
+    load_block(input, a, at, begin, count, block);
+    if (held == a.count && !any_below(block, count, keys[held - 1])) continue;
+    for (long i = 0; i < count; i++) {
+      if (held == a.count && block[i] >= keys[held - 1]) continue;
+      long j = held < a.count ? held++ : held - 1;
+      for (; j > 0 && keys[j - 1] > block[i]; j--) {
+        keys[j] = keys[j - 1];
+        order[j] = order[j - 1];
+      }
+      keys[j] = block[i];
+      order[j] = uint(begin + i);
+    }
+  }
+  if (a.sorted == 0) sort_indices(order, held);
+}
+
+/* Keeps the `count` first of *held elements, of equal ones those with the lowest index, in the order of their indices. Returns the last one's key. */
+template <typename K>
+inline K keep_first(device K *keys, device uint *order, thread long *held, long count) {
+  long below;
+  const K border = select_key(keys, *held, count - 1, &below);
+  long kept = 0, equal = count - below;
+  for (long i = 0; i < *held; i++) {
+    const bool at_border = keys[i] == border;
+    if (keys[i] > border || (at_border && equal == 0)) continue;
+    equal -= at_border ? 1 : 0;
+    keys[kept] = keys[i];
+    order[kept++] = order[i];
+  }
+  *held = kept;
+  return border;
+}
+
+/* The same for more elements: what may be among the first is gathered in scratch, which is thinned out whenever it is full. */
+template <typename T, typename K>
+inline void gather_first(device const T *input, constant mps_sort_arguments &a, long at, device K *keys, device uint *order) {
+  K block[MPS_SORT_BLOCK];
+  K border = 0;
+  bool bounded = false;
+  long held = 0;
+  for (long begin = 0; begin < a.length; begin += MPS_SORT_BLOCK) {
+    const long count = min((long)MPS_SORT_BLOCK, a.length - begin);
+    if (held + count > a.capacity) {
+      border = keep_first(keys, order, &held, a.count);
+      bounded = true;
+    }
+    load_block(input, a, at, begin, count, block);
+    if (bounded && !any_below(block, count, border)) continue;
+    for (long i = 0; i < count; i++) {
+      keys[held] = block[i];
+      order[held] = uint(begin + i);
+      held += !bounded || block[i] < border ? 1 : 0;
+    }
+  }
+  if (held > a.count) keep_first(keys, order, &held, a.count);
+}
+
 }  // namespace
 
 template <typename T, typename K>
@@ -34,30 +119,32 @@ kernel void sort_rows(device const T *input [[buffer(0)]], device T *values [[bu
   }
 }
 
+template <typename T, typename P>
+inline void store_first(device const T *input, device T *values, device long *indices, constant mps_sort_arguments &a, sort_row at, P order) {
+  for (long i = 0; i < a.count; i++) {
+    values[at.value + i * a.value_step] = input[at.input + long(order[i]) * a.input_step];
+    indices[at.index + i * a.index_step] = order[i];
+  }
+}
+
 // The `count` first elements of the sorted row. Of equal ones at the border those with the lowest index are taken.
 template <typename T, typename K>
 kernel void top_rows(device const T *input [[buffer(0)]], device T *values [[buffer(1)]], device long *indices [[buffer(2)]],
                      constant mps_sort_arguments &a [[buffer(3)]], device K *key_scratch [[buffer(4)]], device uint *index_scratch [[buffer(5)]],
                      uint lane [[thread_position_in_grid]]) {
-  device K *keys = key_scratch + long(lane) * 3 * a.length, *picked = keys + a.length, *other = picked + a.length;
-  device uint *order = index_scratch + long(lane) * 2 * a.length;
+  device K *keys = key_scratch + long(lane) * 2 * a.capacity;
+  device uint *order = index_scratch + long(lane) * 2 * a.capacity;
   for (long row = lane; row < a.rows; row += a.lanes) {
     const sort_row at = locate_row(a, row);
-    load_row(input, a, at.input, a.descending != 0, keys);
-    long below;
-    const K border = select_key(keys, a.length, a.count - 1, &below);
-    long taken = 0, equal = a.count - below;
-    for (long i = 0; i < a.length; i++) {
-      const bool at_border = keys[i] == border;
-      if (keys[i] > border || (at_border && equal == 0)) continue;
-      equal -= at_border ? 1 : 0;
-      picked[taken] = keys[i];
-      order[taken++] = uint(i);
-    }
-    if (a.sorted) stable_sort(picked, order, other, order + a.length, a.count);
-    for (long i = 0; i < a.count; i++) {
-      values[at.value + i * a.value_step] = input[at.input + long(order[i]) * a.input_step];
-      indices[at.index + i * a.index_step] = order[i];
+    if (a.count <= MPS_SORT_LIST) {
+      K list[MPS_SORT_LIST];
+      uint places[MPS_SORT_LIST];
+      list_first(input, a, at.input, list, places);
+      store_first(input, values, indices, a, at, places);
+    } else {
+      gather_first(input, a, at.input, keys, order);
+      if (a.sorted) stable_sort(keys, order, keys + a.capacity, order + a.capacity, a.count);
+      store_first(input, values, indices, a, at, order);
     }
   }
 }

@@ -10,12 +10,15 @@
 #endif
 
 #define MPS_SORT_MAX_RANK 16
+#define MPS_SORT_LIST 32   /* so many first elements are kept in a list in order; more are gathered in scratch */
+#define MPS_SORT_BLOCK 128 /* elements of a row that are looked at together for being among the first */
 
 typedef struct mps_sort_arguments {
   int64_t rows;
   int64_t lanes;  /* threads: thread t takes rows t, t + lanes, ... and has scratch of its own */
   int64_t length; /* elements of a row, below 2^32 */
   int64_t count;  /* results of a row: length, k, or 1 */
+  int64_t capacity; /* of a lane's scratch, in elements, where the first elements are gathered */
   int64_t kth;    /* which smallest element (from 0) a selection looks for */
   uint32_t descending; /* also: the largest k */
   uint32_t sorted;

@@ -2,6 +2,7 @@
  *
  * softmax: softmax, log_softmax and their gradients along one dimension.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "kernels/softmax_arguments.h"
@@ -13,6 +14,10 @@
 #define BACKWARD_COST 0.4
 /* Rows shorter than this are taken side by side when there are enough of them. */
 #define SHORT_ROW 32
+/* Where there are fewer rows than FEW_ROWS, long ones are cut into chunks. Constants: results do not depend on the machine. */
+#define CHUNK 16384
+#define LONG_ROW (4 * CHUNK)
+#define FEW_ROWS 8
 
 typedef struct softmax_plan {
   mps_softmax_arguments arguments;
@@ -74,7 +79,35 @@ static void plan_rows(softmax_plan *plan, const mps_tensor *const *tensors, uint
   }
   int64_t inner = a->sizes[a->rank - 1];
   plan->outer = !neighbours || (a->count < SHORT_ROW && inner >= SHORT_ROW);
+  const bool cut = !plan->outer && total < FEW_ROWS && a->count >= LONG_ROW;
+  a->chunk = cut ? CHUNK : a->count;
+  a->chunk_count = cut ? (a->count + CHUNK - 1) / CHUNK : 1;
   plan->threads = (uint64_t)(plan->outer ? total / inner * ((inner + MPS_SOFTMAX_TILE - 1) / MPS_SOFTMAX_TILE) : total);
+}
+
+/* One kernel: "<kernel>_<pass>", for the dtype of the tensors, or for all when `suffix` is NULL. The result is bound unless `reads_only`. */
+static mps_status encode_pass(mps_stream *stream, const char *label, const char *kernel, const char *pass, const char *suffix, const softmax_plan *plan,
+                              const mps_tensor *const *tensors, uint32_t count, bool reads_only, mps_buffer *partials) {
+  char stem[40];
+  snprintf(stem, sizeof stem, "%s_%s", kernel, pass);
+  mps_pipeline *pipeline;
+  mps_status status = mps_operand_pipeline(stream, stem, suffix, &pipeline);
+  if (status != MPS_STATUS_OK) return status;
+  mps_encoder encoder;
+  mps_encoder_begin(&encoder, stream, label);
+  mps_encoder_set_pipeline(&encoder, pipeline);
+  for (uint32_t t = 0; t < count; t++) {
+    const bool result = t + 1 == count;
+    if (!suffix || (result && reads_only))
+      mps_encoder_set_unused(&encoder, t);
+    else
+      mps_encoder_set_tensor(&encoder, t, tensors[t], result ? MPS_ACCESS_WRITE : MPS_ACCESS_READ);
+  }
+  mps_encoder_set_bytes(&encoder, 3, &plan->arguments, sizeof plan->arguments);
+  if (partials) mps_encoder_set_buffer(&encoder, 4, partials, 0, !suffix ? MPS_ACCESS_READ_WRITE : reads_only ? MPS_ACCESS_WRITE : MPS_ACCESS_READ);
+  const double elements = suffix ? (double)mps_tensor_element_count(tensors[0]) : (double)plan->arguments.chunk_count;
+  mps_encoder_set_cost(&encoder, elements * (count == 2 ? FORWARD_COST : BACKWARD_COST));
+  return mps_encoder_dispatch(&encoder, (uint64_t[3]){plan->threads, suffix ? (uint64_t)plan->arguments.chunk_count : 1, 1}, NULL);
 }
 
 /* tensors: what is read, then the result; all of one dtype. */
@@ -85,19 +118,17 @@ static mps_status encode_rows(mps_stream *stream, const char *label, const char 
   if (plan.threads > UINT32_MAX)
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s: %llu rows are more than one call can take; split the tensor", label,
                          (unsigned long long)plan.threads);
-  char stem[40];
-  strcpy(stem, kernel);
-  strcat(stem, plan.outer ? "_outer" : "_inner");
-  mps_pipeline *pipeline;
-  mps_status status = mps_operand_pipeline(stream, stem, mps_dtype_name(tensors[0]->dtype), &pipeline);
+  const char *suffix = mps_dtype_name(tensors[0]->dtype);
+  if (plan.arguments.chunk_count == 1)
+    return encode_pass(stream, label, kernel, plan.outer ? "outer" : "inner", suffix, &plan, tensors, count, false, NULL);
+  mps_buffer *partials;
+  mps_status status = mps_buffer_create(mps_stream_device(stream), stream, plan.threads * (uint64_t)plan.arguments.chunk_count * 2 * sizeof(float), &partials);
   if (status != MPS_STATUS_OK) return status;
-  mps_encoder encoder;
-  mps_encoder_begin(&encoder, stream, label);
-  mps_encoder_set_pipeline(&encoder, pipeline);
-  for (uint32_t t = 0; t < count; t++) mps_encoder_set_tensor(&encoder, t, tensors[t], t + 1 < count ? MPS_ACCESS_READ : MPS_ACCESS_WRITE);
-  mps_encoder_set_bytes(&encoder, 3, &plan.arguments, sizeof plan.arguments);
-  mps_encoder_set_cost(&encoder, (double)mps_tensor_element_count(tensors[0]) * (count == 2 ? FORWARD_COST : BACKWARD_COST));
-  return mps_encoder_dispatch(&encoder, (uint64_t[3]){plan.threads, 1, 1}, NULL);
+  status = encode_pass(stream, label, kernel, "totals", suffix, &plan, tensors, count, true, partials);
+  if (status == MPS_STATUS_OK) status = encode_pass(stream, label, kernel, "merge", NULL, &plan, tensors, count, true, partials);
+  if (status == MPS_STATUS_OK) status = encode_pass(stream, label, kernel, "results", suffix, &plan, tensors, count, false, partials);
+  mps_buffer_release(partials);
+  return status;
 }
 
 /* An overlap that is not element for element goes through a temporary. */

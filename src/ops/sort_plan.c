@@ -9,6 +9,9 @@
 #include "graph/formula.h"
 #include "ops/operand.h"
 
+/* Elements that gathering the first `count` has room for besides twice as many. */
+#define GATHER_ROOM 512
+
 enum { MAX_LANES = 64, SCRATCH_LIMIT = 64 << 20 /* bytes: fewer lanes rather than more scratch, down to one */ };
 
 int64_t mps_sort_row_length(const mps_tensor *self, int64_t dim) {
@@ -66,12 +69,18 @@ void mps_sort_plan_make(mps_sort_plan *plan, const mps_sort_call *call, const mp
   a->descending = call->descending;
   a->sorted = call->sorted;
   a->median = call->median;
-  const uint64_t key_size = mps_dtype_size(self->dtype) == 8 ? 8 : 4, length = (uint64_t)a->length;
-  const uint64_t keys = call->kind == MPS_SORT_ALL ? 2 : call->kind == MPS_SORT_TOP ? 3 : 1, orders = call->kind == MPS_SORT_KTH ? 0 : 2;
-  const uint64_t lane_bytes = length * (keys * key_size + orders * sizeof(uint32_t));
+  const uint64_t key_size = mps_dtype_size(self->dtype) == 8 ? 8 : 4;
+  const uint64_t keys = call->kind == MPS_SORT_KTH ? 1 : 2, orders = call->kind == MPS_SORT_KTH ? 0 : 2;
+  a->capacity = a->length;
+  if (call->kind == MPS_SORT_TOP && a->count <= MPS_SORT_LIST) {
+    a->capacity = 1; /* none is used */
+  } else if (call->kind == MPS_SORT_TOP && a->count < (a->length - GATHER_ROOM) / 2) {
+    a->capacity = 2 * a->count + GATHER_ROOM;
+  }
+  const uint64_t capacity = (uint64_t)a->capacity, lane_bytes = capacity * (keys * key_size + orders * sizeof(uint32_t));
   a->lanes = a->rows < MAX_LANES ? a->rows : MAX_LANES;
   while (a->lanes > 1 && (uint64_t)a->lanes * lane_bytes > SCRATCH_LIMIT) a->lanes = (a->lanes + 1) / 2;
-  plan->key_bytes = (uint64_t)a->lanes * length * keys * key_size;
-  plan->order_bytes = (uint64_t)a->lanes * length * orders * sizeof(uint32_t);
-  plan->cost = (double)a->rows * (double)a->length * (call->kind == MPS_SORT_ALL ? 12.0 : 8.0);
+  plan->key_bytes = (uint64_t)a->lanes * capacity * keys * key_size;
+  plan->order_bytes = (uint64_t)a->lanes * capacity * orders * sizeof(uint32_t);
+  plan->cost = (double)a->rows * (double)a->length * (call->kind == MPS_SORT_ALL ? 12.0 : call->kind == MPS_SORT_TOP ? 1.0 : 8.0);
 }

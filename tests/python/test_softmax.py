@@ -62,3 +62,30 @@ def test_long_rows_and_rows_of_one():
     compare(lambda x: F.softmax(x, 0), make((300_000,)), rtol=1e-5, atol=1e-9)
     compare(lambda x: (F.softmax(x, 1), F.log_softmax(x, 1)), make((300, 1)))
     compare(lambda x: F.softmax(x, 1).sum(1), make((64, 4096)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("function", [F.softmax, F.log_softmax])
+def test_rows_that_are_cut(dtype, function):
+    rtol, atol = TOLERANCES[dtype]
+    for shape in ((65_536,), (3, 100_001), (2, 70_000, 1)):
+        x, dim = make(shape, dtype) * 3, 0 if len(shape) == 1 else 1
+        for y in (x, torch.stack((x, x), -1)[..., 0] if len(shape) == 1 else x[:, 1:]):
+            assert_same(function(to_mps(y), dim), function(y.double(), dim).to(dtype), rtol, atol)
+        result = function(x.double(), dim).to(dtype)
+        grad = make(shape, dtype, seed=1)
+        backward = torch._softmax_backward_data if function is F.softmax else torch._log_softmax_backward_data
+        expected = backward(grad.double(), result.double(), dim, torch.float64).to(dtype)
+        assert_same(backward(to_mps(grad), to_mps(result), dim, dtype), expected, rtol * 10, atol * 10)
+
+
+@pytest.mark.parametrize("function", [F.softmax, F.log_softmax])
+def test_infinities_and_nan_in_rows_that_are_cut(function):
+    x = make((6, 70_000))
+    x[0] = -float("inf")
+    x[1, 30_000] = float("inf")
+    x[2, 50_000] = float("nan")
+    x[3] = 1e30
+    x[4, :40_000] = -float("inf")
+    x[5, 20_000:] -= 500
+    compare(lambda x: function(x, 1), x)

@@ -61,6 +61,21 @@ def test_topk_distinct_values_give_the_same_indices():
 
 
 @pytest.mark.parametrize("dtype", FLOATS + INTEGERS)
+@pytest.mark.parametrize("k", [1, 7, 32, 33, 100, 700])
+def test_topk_takes_the_first_of_equal_ones(dtype, k):
+    rising = torch.arange(3000).div(20, rounding_mode="floor").clamp(max=120).to(dtype)
+    x = torch.stack([make((3000,), dtype, low=0, high=100, special=True), rising, rising.flip(0), torch.zeros(3000, dtype=dtype)])
+    for y in (x, x.t().contiguous().t()):
+        for largest in (True, False):
+            values, indices = y.sort(dim=1, descending=largest, stable=True)
+            moved = y.to("mps")
+            found = moved.topk(k, largest=largest)
+            assert torch.equal(found[1].cpu(), indices[:, :k])
+            assert torch.equal(found[0].cpu().nan_to_num(7), values[:, :k].nan_to_num(7))
+            assert torch.equal(moved.topk(k, largest=largest, sorted=False)[1].cpu(), indices[:, :k].sort(1)[0])
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS)
 def test_kthvalue_and_median(dtype):
     x = torch.randperm(60, generator=torch.Generator().manual_seed(0)).view(4, 15).to(dtype)
     for _, y in layouts(x):
