@@ -57,7 +57,7 @@ mps_status mps_op_linspace(mps_stream *stream, mps_scalar start, mps_scalar end,
   split(from, &a.start_high, &a.start_low);
   split(to, &a.end_high, &a.end_low);
   split(a.count > 1 ? (to - from) / (double)(a.count - 1) : 0.0, &a.step_high, &a.step_low);
-  return encode_sequence(stream, "linspace", mps_dtype_is_floating(out->dtype) ? "sequence_float" : "sequence_truncated", &a, out);
+  return encode_sequence(stream, "linspace", mps_dtype_is_floating(out->dtype) ? "linspace" : "sequence_truncated", &a, out);
 }
 
 mps_status mps_op_eye(mps_stream *stream, const mps_tensor *out) {
