@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * unique: distinct elements and slices. How many there are is waited for, as the outputs have that size.
+ */
+#include <ATen/ops/moveaxis.h>
+#include <ATen/ops/sort.h>
+
+#include <algorithm>
+
+#include "bridge/convert.h"
+#include "bridge/kernels/unique.h"
+#include "openmps/ops/unique.h"
+
+namespace openmps::native {
+namespace {
+
+using Triple = std::tuple<at::Tensor, at::Tensor, at::Tensor>;  // values, inverse, counts
+
+at::Tensor indices(int64_t count, const at::Tensor &like) { return empty({count}, like.options().dtype(at::kLong)); }
+
+void check_type(const at::Tensor &self, const char *name) {
+  TORCH_CHECK_NOT_IMPLEMENTED(!self.is_complex(), "\"", name, "\" not implemented for '", self.scalar_type(), "'");
+}
+
+struct Distinct {
+  at::Tensor heads, values, inverse, counts;
+};
+
+// Of rows in which equal ones are neighbours: in `order` if it is defined; `gathered` rows lie in it already.
+Distinct distinct(const at::Tensor &rows, const at::Tensor &order, bool gathered, bool with_values, bool return_inverse, bool return_counts) {
+  const int64_t blocks = std::clamp<int64_t>(rows.numel() / 8192, 1, 256);
+  const at::Tensor starts = indices(blocks + 1, rows);
+  const Operand rows_(rows, Operand::plain), order_(order, Operand::plain), starts_(starts, Operand::output);
+  check(mps_op_unique_count(stream(), rows_.pointer(), order_.pointer_or_null(), gathered, starts_.pointer()));
+  const int64_t count = starts.select(0, blocks).item<int64_t>();
+  Distinct result{indices(count, rows), {}, {}, {}};
+  if (with_values) result.values = empty({count}, rows.options());
+  if (return_inverse) result.inverse = indices(rows.size(0), rows);
+  if (return_counts) result.counts = indices(count, rows);
+  const Operand heads_(result.heads, Operand::output), values_(result.values, Operand::output), inverse_(result.inverse, Operand::output),
+      counts_(result.counts, Operand::output);
+  check(mps_op_unique_write(stream(), rows_.pointer(), order_.pointer_or_null(), gathered, starts_.pointer(), heads_.pointer(), values_.pointer_or_null(),
+                            inverse_.pointer_or_null(), counts_.pointer_or_null()));
+  return result;
+}
+
+Triple flat(const at::Tensor &self, bool consecutive, bool return_inverse, bool return_counts) {
+  check_type(self, "unique");
+  at::Tensor inverse = indices(0, self), counts = indices(0, self);
+  if (self.numel() == 0) return {empty({0}, self.options()), return_inverse ? inverse.resize_(self.sizes()) : inverse, counts};
+  at::Tensor values = self.reshape({-1}), order;
+  if (!consecutive)
+    std::tie(values, order) = at::sort(values, /*stable=*/true, 0, false);
+  else
+    values = values.contiguous();
+  const Distinct found = distinct(values.view({-1, 1}), order, /*gathered=*/true, /*with_values=*/true, return_inverse, return_counts);
+  return {found.values, return_inverse ? found.inverse.view(self.sizes()) : inverse, return_counts ? found.counts : counts};
+}
+
+Triple slices(const at::Tensor &self, int64_t dim, bool consecutive) {
+  check_type(self, "unique_dim");
+  const auto zeros = std::count(self.sizes().begin(), self.sizes().end(), 0);
+  if (self.size(dim) == 0) {
+    TORCH_CHECK(zeros == 1, "Number of zero sized dimensions is more than one, so unique cannot be applied ")
+    return {empty(self.sizes(), self.options()), indices(0, self), indices(0, self)};
+  }
+  TORCH_CHECK(zeros == 0, "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+  const at::Tensor moved = self.moveaxis(dim, 0).contiguous(), rows = moved.view({moved.size(0), -1});
+  at::Tensor order;
+  if (!consecutive) {
+    order = indices(rows.size(0), rows);
+    const Operand rows_(rows, Operand::plain), order_(order, Operand::output);
+    check(mps_op_sort_rows(stream(), rows_.pointer(), order_.pointer()));
+  }
+  const Distinct found = distinct(rows, order, /*gathered=*/false, /*with_values=*/false, true, true);
+  const at::Tensor kept = consecutive ? found.heads : order.index_select(0, found.heads);
+  at::DimVector sizes(moved.sizes());
+  sizes[0] = kept.size(0);
+  return {rows.index_select(0, kept).view(sizes).moveaxis(0, dim), found.inverse, found.counts};
+}
+
+}  // namespace
+
+// `sorted` asks for no more than is done anyway, as on the CPU.
+std::tuple<at::Tensor, at::Tensor> _unique_mps(const at::Tensor &self, bool /*sorted*/, bool return_inverse) {
+  const auto [values, inverse, counts] = flat(self, false, return_inverse, false);
+  return {values, inverse};
+}
+
+Triple _unique2_mps(const at::Tensor &self, bool /*sorted*/, bool return_inverse, bool return_counts) {
+  return flat(self, false, return_inverse, return_counts);
+}
+
+Triple unique_dim_mps(const at::Tensor &self, int64_t dim, bool /*sorted*/, bool /*return_inverse*/, bool /*return_counts*/) {
+  return slices(self, dim, false);
+}
+
+Triple unique_dim_consecutive_mps(const at::Tensor &self, int64_t dim, bool /*return_inverse*/, bool /*return_counts*/) {
+  return slices(self, dim, true);
+}
+
+Triple unique_consecutive_mps(const at::Tensor &self, bool return_inverse, bool return_counts, std::optional<int64_t> dim) {
+  if (!dim.has_value() || (*dim == 0 && self.dim() == 1)) return flat(self, true, return_inverse, return_counts);
+  return slices(self, *dim, true);
+}
+
+}  // namespace openmps::native
