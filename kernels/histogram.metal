@@ -16,9 +16,9 @@ inline long upper_bound(device const T *edges, long first, long last, T value) {
   long length = last - first;
   while (length > 0) {
     const long half_length = length >> 1;
-    const bool after = !(value < edges[first + half_length]);
-    first = after ? first + half_length + 1 : first;
-    length = after ? length - half_length - 1 : half_length;
+    const long after = !(value < edges[first + half_length]);  // without a branch, which nothing could foresee
+    first += after * (half_length + 1);
+    length = (length - after) >> 1;
   }
   return first;
 }
@@ -47,14 +47,16 @@ kernel void count_values(device const T *values [[buffer(0)]], device const A *w
                          uint part [[thread_position_in_grid]]) {
   device A *bins = all_bins + long(part) * a.bins;
   for (long k = 0; k < a.bins; k++) bins[k] = A(0);
-  const long begin = long(part) * a.part, end = min(begin + a.part, long(a.count));
+  const long begin = long(part) * a.part, end = min(begin + a.part, long(a.count)), stride = a.row_stride, weight_stride = a.weight_stride;
+  const ulong count = ulong(a.bins);
+  const bool weighted = a.weighted != 0;
   for (long i = begin; i < end; i++) {
-    const long bin = long(values[i * a.row_stride]);
-    if (bin < 0 || bin >= a.bins) {
-      report_index_error(error, bin, a.bins, 0);
+    const long bin = long(values[i * stride]);
+    if (ulong(bin) >= count) {
+      report_index_error(error, bin, long(count), 0);
       continue;
     }
-    bins[bin] += a.weighted ? weights[i * a.weight_stride] : A(1);
+    bins[bin] += weighted ? weights[i * weight_stride] : A(1);
   }
 }
 
@@ -65,19 +67,22 @@ kernel void count_points(device const T *points [[buffer(0)]], device const T *w
   device A *bins = all_bins + long(part) * a.bins;
   for (long k = 0; k < a.bins; k++) bins[k] = A(0);
   const long begin = long(part) * a.part, end = min(begin + a.part, long(a.count));
+  const long stride = a.row_stride, weight_stride = a.weight_stride, column_stride = a.column_stride;
+  const uint dimensions = a.dimensions, method = a.method;
+  const bool weighted = a.weighted != 0;
+  const long count_of_one = a.edge_counts[0];
   for (long i = begin; i < end; i++) {
     long bin = 0, first_edge = 0;
     bool inside = true;
-    for (uint d = 0; d < a.dimensions; d++) {
-      const T value = points[i * a.row_stride + d * a.column_stride];
+    for (uint d = 0; d < dimensions && inside; d++) {
+      const T value = points[i * stride + d * column_stride];
       device const T *along = edges + first_edge;
-      const long count = a.edge_counts[d];
+      const long count = dimensions == 1 ? count_of_one : long(a.edge_counts[d]);
       inside = value >= along[0] && value <= along[count - 1];
-      if (!inside) break;
-      bin += bin_of(along, count, value, a.method) * a.bin_strides[d];
+      if (inside) bin += bin_of(along, count, value, method) * (dimensions == 1 ? 1 : long(a.bin_strides[d]));
       first_edge += count;
     }
-    if (inside) bins[bin] += a.weighted ? A(float(weights[i * a.weight_stride])) : A(1);
+    if (inside) bins[bin] += weighted ? A(float(weights[i * weight_stride])) : A(1);
   }
 }
 

@@ -9,33 +9,29 @@ using namespace metal;
 
 namespace {
 
-// The first position whose boundary is not before `value`, by halving [0, length). The steps are the CPU's, so that boundaries which are
-// not sorted, NaN among them, give the same position. A NaN is looked for at the end.
-template <typename T, bool RIGHT>
-inline long lower_bound(device const T *boundaries, long length, T value) {
-  long start = 0;
-  while (length > 0) {
-    const long half_length = length >> 1;
-    const T middle = boundaries[start + half_length];
-    const bool after = RIGHT ? !(middle > value) : !(middle >= value);
-    start = after ? start + half_length + 1 : start;
-    length = after ? length - half_length - 1 : half_length;
-  }
-  return start;
-}
+enum { LANES = 8 };  // values that are looked up side by side, so that one waits for memory while others go on
 
-// The same through a sorter, the order of one row.
-template <typename T>
-inline long lower_bound_sorted(device const T *boundaries, device const long *sorter, long length, T value, bool right) {
-  long start = 0;
-  while (length > 0) {
-    const long half_length = length >> 1;
-    const T middle = boundaries[sorter[start + half_length]];
-    const bool after = right ? !(middle > value) : !(middle >= value);
-    start = after ? start + half_length + 1 : start;
-    length = after ? length - half_length - 1 : half_length;
+// Where `begin`.. lie in [0, length): the first position whose boundary is not before the value, by halving. The steps are the CPU's, so
+// that boundaries which are not sorted, NaN among them, give the same position. A NaN is looked for at the end. No step branches.
+template <typename T, bool RIGHT>
+inline void lower_bounds(device const T *boundaries, device const long *sorter, long length, device const T *values, uint lanes, thread long *starts) {
+  T wanted[LANES];
+  long lengths[LANES];
+  for (uint k = 0; k < LANES; k++) {
+    wanted[k] = values[k < lanes ? k : 0];
+    starts[k] = 0;
+    lengths[k] = length;
   }
-  return start;
+  for (long rest = length; rest > 0; rest >>= 1) {  // no length is above rest
+    for (uint k = 0; k < LANES; k++) {
+      const long half_length = lengths[k] >> 1, at = min(starts[k] + half_length, length - 1);
+      const T middle = boundaries[sorter ? sorter[at] : at];
+      const bool before = RIGHT ? !(middle > wanted[k]) : !(middle >= wanted[k]);
+      const long after = long(before) & long(lengths[k] > 0);
+      starts[k] += after * (half_length + 1);
+      lengths[k] = (lengths[k] - after) >> 1;
+    }
+  }
 }
 
 }  // namespace
@@ -45,19 +41,24 @@ template <typename T>
 kernel void search_sorted(device const T *boundaries [[buffer(0)]], device const T *values [[buffer(1)]], device const long *sorter [[buffer(2)]],
                           device long *out [[buffer(3)]], device int *narrow [[buffer(4)]], constant mps_search_arguments &a [[buffer(5)]],
                           uint block [[thread_position_in_grid]]) {
-  const long begin = long(block) * a.block, end = min(begin + a.block, long(a.count));
-  for (long i = begin; i < end; i++) {
-    const long from = (i / a.row) * a.length;
-    const T value = values[i];
-    long position;
-    if (a.sorter)
-      position = lower_bound_sorted(boundaries + from, sorter + from, a.length, value, a.right != 0);
+  const long end = min(long(block + 1) * a.block, long(a.count)), length = a.length, row_length = a.row;
+  const bool right = a.right != 0, is_narrow = a.narrow != 0, sorted = a.sorter != 0;
+  for (long i = long(block) * a.block; i < end;) {
+    const long row = i / row_length, from = row * length;
+    const uint lanes = uint(min(min(end, (row + 1) * row_length) - i, long(LANES)));
+    device const long *order = sorted ? sorter + from : nullptr;
+    long positions[LANES];
+    if (right)
+      lower_bounds<T, true>(boundaries + from, order, length, values + i, lanes, positions);
     else
-      position = a.right ? lower_bound<T, true>(boundaries + from, a.length, value) : lower_bound<T, false>(boundaries + from, a.length, value);
-    if (a.narrow)
-      narrow[i] = int(position);
-    else
-      out[i] = position;
+      lower_bounds<T, false>(boundaries + from, order, length, values + i, lanes, positions);
+    for (uint k = 0; k < lanes; k++) {
+      if (is_narrow)
+        narrow[i + k] = int(positions[k]);
+      else
+        out[i + k] = positions[k];
+    }
+    i += lanes;
   }
 }
 
@@ -79,16 +80,22 @@ kernel void isin_few(device const T *tests [[buffer(0)]], device const T *values
 template <typename T>
 kernel void isin_sorted(device const T *tests [[buffer(0)]], device const T *values [[buffer(1)]], device uchar *out [[buffer(2)]],
                         constant mps_search_arguments &a [[buffer(3)]], uint block [[thread_position_in_grid]]) {
-  const long begin = long(block) * a.block, end = min(begin + a.block, long(a.count));
-  for (long i = begin; i < end; i++) {
-    const T value = values[i];
-    long start = 0, length = a.length;
-    while (length > 1) {
+  const long begin = long(block) * a.block, end = min(begin + a.block, long(a.count)), tests_length = a.length;
+  const bool inverted = a.inverted != 0;
+  for (long i = begin; i < end; i += LANES) {
+    const uint lanes = uint(min(end - i, long(LANES)));
+    T wanted[LANES];
+    long starts[LANES];
+    for (uint k = 0; k < LANES; k++) {
+      wanted[k] = values[i + (k < lanes ? k : 0)];
+      starts[k] = 0;
+    }
+    for (long length = tests_length; length > 1;) {
       const long half_length = length >> 1;
-      start = tests[start + half_length] <= value ? start + half_length : start;
+      for (uint k = 0; k < LANES; k++) starts[k] += half_length * long(tests[starts[k] + half_length] <= wanted[k]);
       length -= half_length;
     }
-    out[i] = uchar((tests[start] == value) != (a.inverted != 0));
+    for (uint k = 0; k < lanes; k++) out[i + k] = uchar((tests[starts[k]] == wanted[k]) != inverted);
   }
 }
 

@@ -34,9 +34,9 @@ inline bool comes_before(device const T *rows, long width, long i, long j) {
 
 }  // namespace
 
-// counts[b] = heads in block b.
+// starts[b + 1] = heads in block b.
 template <typename T>
-kernel void unique_count(device const T *rows [[buffer(0)]], device const long *order [[buffer(1)]], device long *counts [[buffer(2)]],
+kernel void unique_count(device const T *rows [[buffer(0)]], device const long *order [[buffer(1)]], device long *starts [[buffer(2)]],
                          constant mps_unique_arguments &a [[buffer(3)]], uint block [[thread_position_in_grid]]) {
   const long begin = long(block) * a.block, end = min(begin + a.block, long(a.count));
   long count = 0;
@@ -46,10 +46,11 @@ kernel void unique_count(device const T *rows [[buffer(0)]], device const long *
   } else {
     for (long i = begin; i < end; i++) count += is_head(rows, order, a, i) ? 1 : 0;
   }
-  counts[block] = count;
+  starts[block + 1] = count;
+  if (block == 0) starts[0] = 0;
 }
 
-// starts[b] += starts[b - 1]: the heads before each block, from counts.
+// starts[b + 1] += starts[b]: the heads before each block, from counts.
 kernel void unique_starts(device long *starts [[buffer(0)]], constant mps_unique_arguments &a [[buffer(1)]], uint position [[thread_position_in_grid]]) {
   for (long b = 0; b < a.blocks; b++) starts[b + 1] += starts[b];
 }
@@ -61,15 +62,16 @@ kernel void unique_write(device const T *rows [[buffer(0)]], device const long *
                          constant mps_unique_arguments &a [[buffer(6)]], uint block [[thread_position_in_grid]]) {
   const long begin = long(block) * a.block, end = min(begin + a.block, long(a.count));
   const long limit = starts[block + 1];
+  const bool ordered = a.ordered != 0, with_values = a.values != 0, with_inverse = a.inverse != 0, single = a.width == 1 && !(ordered && !a.gathered);
   long next = starts[block];
   for (long i = begin; i < end; i++) {
-    const bool head = is_head(rows, order, a, i);
+    const bool head = single ? i == 0 || rows[i] != rows[i - 1] : is_head(rows, order, a, i);
     if (next < limit) {  // what is no head is written over by the next one
       heads[next] = i;
-      if (a.values) values[next] = rows[i];
+      if (with_values) values[next] = rows[i];
     }
     next += head ? 1 : 0;
-    if (a.inverse) inverse[a.ordered ? order[i] : i] = next - 1;
+    if (with_inverse) inverse[ordered ? order[i] : i] = next - 1;
   }
 }
 

@@ -2,8 +2,11 @@
  *
  * unique: distinct elements and slices. How many there are is waited for, as the outputs have that size.
  */
+#include <ATen/ops/count_nonzero.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/moveaxis.h>
 #include <ATen/ops/sort.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 
@@ -28,7 +31,7 @@ struct Distinct {
 
 // Of rows in which equal ones are neighbours: in `order` if it is defined; `gathered` rows lie in it already.
 Distinct distinct(const at::Tensor &rows, const at::Tensor &order, bool gathered, bool with_values, bool return_inverse, bool return_counts) {
-  const int64_t blocks = std::clamp<int64_t>(rows.numel() / 8192, 1, 256);
+  const int64_t blocks = std::clamp<int64_t>(rows.numel() / 16384, 1, 256);
   const at::Tensor starts = indices(blocks + 1, rows);
   const Operand rows_(rows, Operand::plain), order_(order, Operand::plain), starts_(starts, Operand::output);
   check(mps_op_unique_count(stream(), rows_.pointer(), order_.pointer_or_null(), gathered, starts_.pointer()));
@@ -44,8 +47,30 @@ Distinct distinct(const at::Tensor &rows, const at::Tensor &order, bool gathered
   return result;
 }
 
+// Two values at most: counting is enough.
+Triple flat_bool(const at::Tensor &self, bool return_inverse, bool return_counts) {
+  const int64_t set = self.numel() ? at::count_nonzero(self).item<int64_t>() : 0, unset = self.numel() - set;
+  const int64_t count = (set > 0) + (unset > 0);
+  const at::Tensor values = at::zeros({count}, self.options());
+  if (set > 0) values.select(0, count - 1).fill_(true);
+  at::Tensor inverse = indices(0, self), counts = indices(0, self);
+  if (return_inverse) {
+    inverse = empty(self.sizes(), self.options().dtype(at::kLong));
+    if (count == 2)
+      inverse.copy_(self);
+    else
+      inverse.zero_();
+  }
+  if (return_counts) {
+    counts = at::full({count}, unset > 0 ? unset : set, counts.options());
+    if (count == 2) counts.select(0, 1).fill_(set);
+  }
+  return {values, inverse, counts};
+}
+
 Triple flat(const at::Tensor &self, bool consecutive, bool return_inverse, bool return_counts) {
   check_type(self, "unique");
+  if (self.scalar_type() == at::kBool && !consecutive) return flat_bool(self, return_inverse, return_counts);
   at::Tensor inverse = indices(0, self), counts = indices(0, self);
   if (self.numel() == 0) return {empty({0}, self.options()), return_inverse ? inverse.resize_(self.sizes()) : inverse, counts};
   at::Tensor values = self.reshape({-1}), order;

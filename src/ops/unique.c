@@ -74,18 +74,17 @@ mps_status mps_op_unique_count(mps_stream *stream, const mps_tensor *self, const
   if (a.count == 0) return mps_stream_fill(stream, starts->buffer, starts->offset, (uint64_t)starts->sizes[0] * sizeof(int64_t), 0);
   mps_pipeline *pipeline;
   status = mps_operand_pipeline(stream, "unique_count", equality_suffix(self->dtype), &pipeline);
-  if (status == MPS_STATUS_OK) status = mps_stream_fill(stream, starts->buffer, starts->offset, sizeof(int64_t), 0);
   if (status != MPS_STATUS_OK) return status;
   mps_encoder encoder;
   mps_encoder_begin(&encoder, stream, "unique");
   mps_encoder_set_pipeline(&encoder, pipeline);
   bind(&encoder, 0, self, self, MPS_ACCESS_READ);
   bind(&encoder, 1, order, self, MPS_ACCESS_READ);
-  mps_encoder_set_buffer(&encoder, 2, starts->buffer, starts->offset + sizeof(int64_t), MPS_ACCESS_WRITE);
+  bind(&encoder, 2, starts, starts, MPS_ACCESS_WRITE);
   mps_encoder_set_bytes(&encoder, 3, &a, sizeof a);
   mps_encoder_set_cost(&encoder, (double)a.count * (a.width == 1 ? 0.5 : 4.0));
   status = mps_encoder_dispatch(&encoder, (uint64_t[]){(uint64_t)a.blocks, 1, 1}, NULL);
-  return status == MPS_STATUS_OK ? encode_starts(stream, &a, starts) : status;
+  return status == MPS_STATUS_OK && a.blocks > 1 ? encode_starts(stream, &a, starts) : status;
 }
 
 /* ---- writing ---- */
