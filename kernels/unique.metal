@@ -23,6 +23,16 @@ inline bool is_head(device const T *rows, device const long *order, constant mps
   return i == 0 || differs(rows, a.width, place(order, a, i), place(order, a, i - 1));
 }
 
+enum { QUIET = 32 };  // rows that are looked at together
+
+// True when one of the elements from i on differs from the one before it.
+template <typename T>
+inline bool any_head(device const T *elements, long i) {
+  bool any = false;
+  for (long k = 0; k < QUIET; k++) any |= elements[i + k] != elements[i + k - 1];
+  return any;
+}
+
 template <typename T>
 inline bool comes_before(device const T *rows, long width, long i, long j) {
   for (long k = 0; k < width; k++) {
@@ -64,14 +74,22 @@ kernel void unique_write(device const T *rows [[buffer(0)]], device const long *
   const long limit = starts[block + 1];
   const bool ordered = a.ordered != 0, with_values = a.values != 0, with_inverse = a.inverse != 0, single = a.width == 1 && !(ordered && !a.gathered);
   long next = starts[block];
-  for (long i = begin; i < end; i++) {
-    const bool head = single ? i == 0 || rows[i] != rows[i - 1] : is_head(rows, order, a, i);
-    if (next < limit) {  // what is no head is written over by the next one
-      heads[next] = i;
-      if (with_values) values[next] = rows[i];
+  for (long i = begin; i < end;) {
+    if (single && i > 0 && end - i >= QUIET && !any_head(rows, i)) {  // long runs are the common case where neighbours are equal at all
+      if (with_inverse)
+        for (long k = i; k < i + QUIET; k++) inverse[ordered ? order[k] : k] = next - 1;
+      i += QUIET;
+      continue;
     }
-    next += head ? 1 : 0;
-    if (with_inverse) inverse[ordered ? order[i] : i] = next - 1;
+    for (const long stop = min(i + QUIET, end); i < stop; i++) {
+      const bool head = single ? i == 0 || rows[i] != rows[i - 1] : is_head(rows, order, a, i);
+      if (next < limit) {  // what is no head is written over by the next one
+        heads[next] = i;
+        if (with_values) values[next] = rows[i];
+      }
+      next += head ? 1 : 0;
+      if (with_inverse) inverse[ordered ? order[i] : i] = next - 1;
+    }
   }
 }
 

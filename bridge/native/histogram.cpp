@@ -84,8 +84,8 @@ std::vector<std::pair<double, double>> outer_edges(const at::Tensor &points, con
     for (int64_t d = 0; d < dimensions; d++) outer[d] = {(*range)[2 * d], (*range)[2 * d + 1]};
   } else if (points.numel() > 0) {
     check_type(points.scalar_type() == at::kFloat, "histogramdd", points);
-    const auto [low, high] = at::aminmax(points, 0);
-    const at::Tensor both = at::cat({low, high}).cpu();
+    const auto [low, high] = dimensions == 1 ? at::aminmax(points) : at::aminmax(points, 0);
+    const at::Tensor both = at::cat({low.reshape({-1}), high.reshape({-1})}).cpu();
     const float *data = both.const_data_ptr<float>();
     for (int64_t d = 0; d < dimensions; d++) outer[d] = {data[d], data[dimensions + d]};
   }

@@ -2,6 +2,7 @@
  *
  * unique: distinct elements and slices. How many there are is waited for, as the outputs have that size.
  */
+#include <ATen/ops/arange.h>
 #include <ATen/ops/count_nonzero.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/moveaxis.h>
@@ -12,6 +13,7 @@
 
 #include "bridge/convert.h"
 #include "bridge/kernels/unique.h"
+#include "openmps/ops/histogram.h"
 #include "openmps/ops/unique.h"
 
 namespace openmps::native {
@@ -68,9 +70,26 @@ Triple flat_bool(const at::Tensor &self, bool return_inverse, bool return_counts
   return {values, inverse, counts};
 }
 
+// 256 values at most: each is counted, then looked up by its value (from the least one on).
+Triple flat_bytes(const at::Tensor &self, bool return_inverse, bool return_counts) {
+  const int64_t least = self.scalar_type() == at::kChar ? -128 : 0;
+  const at::Tensor places = self.reshape({-1}).to(at::kInt).sub_(least), bins = empty({256}, self.options().dtype(at::kLong));
+  const Operand places_(places, Operand::plain), bins_(bins, Operand::output);
+  check(mps_op_bincount(stream(), places_.pointer(), nullptr, bins_.pointer()));
+  const at::Tensor found = bins.nonzero().select(1, 0);
+  at::Tensor inverse = indices(0, self), counts = indices(0, self);
+  if (return_inverse) {
+    const at::Tensor table = at::zeros({256}, inverse.options()).index_copy_(0, found, at::arange(found.size(0), inverse.options()));
+    inverse = table.index_select(0, places).view(self.sizes());
+  }
+  if (return_counts) counts = bins.index_select(0, found);
+  return {found.add(least).to(self.scalar_type()), inverse, counts};
+}
+
 Triple flat(const at::Tensor &self, bool consecutive, bool return_inverse, bool return_counts) {
   check_type(self, "unique");
   if (self.scalar_type() == at::kBool && !consecutive) return flat_bool(self, return_inverse, return_counts);
+  if (self.element_size() == 1 && !consecutive && self.numel() > 256) return flat_bytes(self, return_inverse, return_counts);
   at::Tensor inverse = indices(0, self), counts = indices(0, self);
   if (self.numel() == 0) return {empty({0}, self.options()), return_inverse ? inverse.resize_(self.sizes()) : inverse, counts};
   at::Tensor values = self.reshape({-1}), order;
