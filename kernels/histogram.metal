@@ -23,6 +23,15 @@ inline long upper_bound(device const T *edges, long first, long last, T value) {
   return first;
 }
 
+// What upper_bound finds from one edge before the bin to one edge behind it, less 1.
+template <typename T>
+inline long near(device const T *edges, long bin, long count, T value) {
+  const long low = max(bin - 1, 0L), high = min(bin + 2, count);
+  const long next = low + 2 * long(!(value < edges[low + 1]));
+  const long more = long(next < high) & long(!(value < edges[min(next, count - 1)]));
+  return next + more - 1;
+}
+
 // The bin of a value that lies between the outer edges. Arithmetic is in T, rounded after each step, as the CPU's.
 template <typename T>
 inline long bin_of(device const T *edges, long count, T value, uint method) {
@@ -33,7 +42,7 @@ inline long bin_of(device const T *edges, long count, T value, uint method) {
     const T distance = T(value - edges[0]), range = T(edges[count - 1] - edges[0]);
     const T scaled = T(T(distance * T(float(count - 1))) / range);
     bin = scaled > T(0.0f) ? long(min(float(scaled), float(count))) : 0;  // not a number where the range is 0 or infinite
-    if (method == MPS_HISTOGRAM_NEAR) bin = upper_bound(edges, max(bin - 1, 0L), min(bin + 2, count), value) - 1;
+    if (method == MPS_HISTOGRAM_NEAR) bin = near(edges, min(bin, count - 1), count, value);
   }
   return clamp(bin, 0L, count - 2);  // the last bin has its right edge too
 }

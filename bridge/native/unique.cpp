@@ -33,7 +33,7 @@ struct Distinct {
 
 // Of rows in which equal ones are neighbours: in `order` if it is defined; `gathered` rows lie in it already.
 Distinct distinct(const at::Tensor &rows, const at::Tensor &order, bool gathered, bool with_values, bool return_inverse, bool return_counts) {
-  const int64_t blocks = std::clamp<int64_t>(rows.numel() / 16384, 1, 256);
+  const int64_t blocks = std::clamp<int64_t>(rows.numel() / 65536, 1, 256);
   const at::Tensor starts = indices(blocks + 1, rows);
   const Operand rows_(rows, Operand::plain), order_(order, Operand::plain), starts_(starts, Operand::output);
   check(mps_op_unique_count(stream(), rows_.pointer(), order_.pointer_or_null(), gathered, starts_.pointer()));
