@@ -77,6 +77,20 @@ kernel void sequence_truncated(device T *out [[buffer(0)]], constant mps_sequenc
   out[i * a.out_stride] = T(rounded<long>(along(base, second ? back : step, second ? a.count - 1 - i : i)));
 }
 
+// As the CPU counts: in the result's own type, rounded after each step; in float the product is not rounded.
+inline float placed(float base, float step, long position) { return fma(step, float(position), base); }
+template <typename T> inline T placed(T base, T step, long position) {
+  return T(float(base) + float(T(float(step) * float(T(float(position))))));
+}
+
+template <typename T>
+kernel void linspace(device T *out [[buffer(0)]], constant mps_sequence_arguments &a [[buffer(1)]], uint position [[thread_position_in_grid]]) {
+  const long i = position;
+  const T start = T(a.start_high), end = T(a.end_high);
+  const T step = a.count > 1 ? T(float(T(float(end) - float(start))) / float(T(float(a.count - 1)))) : T(0.0f);
+  out[i * a.out_stride] = i < a.middle ? placed(start, step, i) : placed(end, T(-step), a.count - 1 - i);
+}
+
 template <typename T>
 kernel void sequence_integer(device T *out [[buffer(0)]], constant mps_sequence_arguments &a [[buffer(1)]], uint position [[thread_position_in_grid]]) {
   out[long(position) * a.out_stride] = T(ulong(a.first_integer) + ulong(position) * ulong(a.step_integer));
@@ -87,6 +101,11 @@ kernel void sequence_integer(device T *out [[buffer(0)]], constant mps_sequence_
 SEQUENCE(float, f32, float)
 SEQUENCE(float, f16, half)
 SEQUENCE(float, bf16, bfloat)
+#define LINSPACE(NAME, T) \
+  template [[host_name("linspace_" #NAME)]] kernel void linspace<T>(device T *, constant mps_sequence_arguments &, uint);
+LINSPACE(f32, float)
+LINSPACE(f16, half)
+LINSPACE(bf16, bfloat)
 #define INTEGER(NAME, T)      \
   SEQUENCE(integer, NAME, T)  \
   SEQUENCE(truncated, NAME, T)

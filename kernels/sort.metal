@@ -178,13 +178,40 @@ kernel void kth_rows(device const T *input [[buffer(0)]], device T *values [[buf
   }
 }
 
+// The most frequent value of each row, of several the smallest; the index is the last one that holds it. Each NaN is a value of its own.
+template <typename T, typename K>
+kernel void mode_rows(device const T *input [[buffer(0)]], device T *values [[buffer(1)]], device long *indices [[buffer(2)]],
+                      constant mps_sort_arguments &a [[buffer(3)]], device K *key_scratch [[buffer(4)]], device uint *index_scratch [[buffer(5)]],
+                      uint lane [[thread_position_in_grid]]) {
+  device K *keys = key_scratch + long(lane) * 2 * a.length;
+  device uint *order = index_scratch + long(lane) * 2 * a.length;
+  for (long row = lane; row < a.rows; row += a.lanes) {
+    const sort_row at = locate_row(a, row);
+    load_row(input, a, at.input, false, keys);
+    for (long i = 0; i < a.length; i++) order[i] = uint(i);
+    stable_sort(keys, order, keys + a.length, order + a.length, a.length);
+    long best = 0, found = 0, run = 0;
+    for (long i = 0; i < a.length; i++) {
+      run++;
+      if (i + 1 < a.length && keys[i] == keys[i + 1] && !sort_key<T>::is_nan(input[at.input + long(order[i]) * a.input_step])) continue;
+      found = run > best ? i : found;
+      best = max(best, run);
+      run = 0;
+    }
+    values[at.value] = input[at.input + long(order[found]) * a.input_step];
+    indices[at.index] = order[found];
+  }
+}
+
 #define SORT(NAME, T, K)                                                                                                                            \
   template [[host_name("sort_" #NAME)]] kernel void sort_rows<T, K>(device const T *, device T *, device long *, constant mps_sort_arguments &,     \
                                                                    device K *, device uint *, uint);                                               \
   template [[host_name("top_" #NAME)]] kernel void top_rows<T, K>(device const T *, device T *, device long *, constant mps_sort_arguments &,       \
                                                                  device K *, device uint *, uint);                                                 \
   template [[host_name("kth_" #NAME)]] kernel void kth_rows<T, K>(device const T *, device T *, device long *, constant mps_sort_arguments &,       \
-                                                                 device K *, uint);
+                                                                 device K *, uint);                                                                \
+  template [[host_name("mode_" #NAME)]] kernel void mode_rows<T, K>(device const T *, device T *, device long *, constant mps_sort_arguments &,     \
+                                                                   device K *, device uint *, uint);
 SORT(bool, bool, uint)
 SORT(u8, uchar, uint)
 SORT(u16, ushort, uint)

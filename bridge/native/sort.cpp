@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * sort: kernels of the sort family that make or reshape their results: k-th values and medians.
+ * sort: kernels of the sort family that make or reshape their results: k-th values, medians and modes.
  */
 #include <ATen/MemoryOverlap.h>
 #include <ATen/native/ReduceOpsUtils.h>
+#include <torch/library.h>
 
 #include "bridge/convert.h"
 #include "bridge/kernels/sort.h"
@@ -26,6 +27,8 @@ Pair select_one(const at::Tensor &self, int64_t dim, bool keepdim, at::Tensor &v
   if (!sizes.empty()) {
     at::native::zero_numel_check_dims(self, dim, (std::string(name) + "()").c_str());
     sizes[dim] = 1;
+    for (at::Tensor *out : {&values, &indices})  // one that fits already is not resized
+      if (!keepdim && out->dim() >= dim) out->unsqueeze_(dim);
   }
   at::native::resize_output(values, sizes);
   at::native::resize_output(indices, sizes);
@@ -72,7 +75,42 @@ Pair median_out_mps(const at::Tensor &self, int64_t dim, bool keepdim, at::Tenso
 Pair nanmedian_out_mps(const at::Tensor &self, int64_t dim, bool keepdim, at::Tensor &values, at::Tensor &indices) {
   return median_along(self, dim, keepdim, true, values, indices);
 }
+// Registered below: upstream has no entry for MPS, and the composite one refuses the device.
+namespace {
+
+Pair mode_out(const at::Tensor &self, int64_t dim, bool keepdim, at::Tensor &values, at::Tensor &indices) {
+  for (const auto &[out, name] : {std::pair<const at::Tensor &, const char *>(values, "values"), {indices, "indices"}})
+    TORCH_CHECK(self.device() == out.device(), "expected device '", self.device(), "' but got '", out.device(), "' for ", name, " output");
+  TORCH_CHECK(self.scalar_type() == values.scalar_type(), "expected scalar type '", self.scalar_type(), "' but got '", values.scalar_type(), "' for values output");
+  TORCH_CHECK(indices.scalar_type() == at::kLong, "expected scalar type '", at::kLong, "' but got '", indices.scalar_type(), "' for indices output");
+  dim = at::maybe_wrap_dim(dim, self.dim());
+  if (self.numel() == 0) {
+    const auto sizes = at::native::get_zero_numel_tensor_size(self, dim, keepdim, "mode()");
+    at::native::resize_output(values, sizes);
+    at::native::resize_output(indices, sizes);
+    return {values, indices};
+  }
+  TORCH_CHECK_NOT_IMPLEMENTED(!self.is_complex(), "\"mode_cpu\" not implemented for '", self.scalar_type(), "'");
+  return select_one(self, dim, keepdim, values, indices, "mode",
+                    [&](int64_t d, const mps_tensor *self_, const mps_tensor *values_, const mps_tensor *indices_) {
+                      check(mps_op_mode(stream(), self_, d, values_, indices_));
+                    });
+}
+
+std::tuple<at::Tensor, at::Tensor> mode(const at::Tensor &self, int64_t dim, bool keepdim) {
+  at::Tensor values = empty({0}, self.options()), indices = empty({0}, self.options().dtype(at::kLong));
+  mode_out(self, dim, keepdim, values, indices);
+  return {values, indices};
+}
+
+}  // namespace
+
 at::Tensor median_mps(const at::Tensor &self) { return median_of_all(self, false); }
 at::Tensor nanmedian_mps(const at::Tensor &self) { return median_of_all(self, true); }
 
 }  // namespace openmps::native
+
+TORCH_LIBRARY_IMPL(aten, MPS, m) {
+  m.impl("mode", TORCH_FN(openmps::native::mode));
+  m.impl("mode.values", TORCH_FN(openmps::native::mode_out));
+}

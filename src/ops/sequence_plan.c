@@ -33,7 +33,7 @@ void mps_sequence_plan_arange(mps_sequence_plan *plan, mps_scalar start, mps_sca
 }
 
 void mps_sequence_plan_linspace(mps_sequence_plan *plan, mps_scalar start, mps_scalar end, const mps_tensor *out) {
-  begin(plan, "sequence_float", "sequence_truncated", out);
+  begin(plan, "linspace", "sequence_truncated", out);
   const double from = mps_scalar_to_double(start), to = mps_scalar_to_double(end);
   mps_sequence_arguments *a = &plan->arguments;
   a->middle = a->count == 1 ? 1 : a->count / 2;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * sort: sort, topk, kthvalue and median: rows along one dimension, spread over lanes that have scratch of their own.
+ * sort: sort, topk, kthvalue, median and mode: rows along one dimension, spread over lanes that have scratch of their own.
  */
 #include "ops/sort_plan.h"
 
@@ -78,4 +78,8 @@ mps_status mps_op_median(mps_stream *stream, const mps_tensor *self, int64_t dim
   return run(stream, &(mps_sort_call){.label = ignore_nan ? "nanmedian" : "median", .kind = MPS_SORT_KTH, .count = 1, .kth = (length - 1) / 2,
                                   .median = ignore_nan ? 2u : 1u},
              self, dim, values, indices);
+}
+
+mps_status mps_op_mode(mps_stream *stream, const mps_tensor *self, int64_t dim, const mps_tensor *values, const mps_tensor *indices) {
+  return run(stream, &(sort_call){.label = "mode", .stem = "mode", .kind = SORT_ALL, .count = 1}, self, dim, values, indices);
 }

@@ -79,6 +79,13 @@ def test_long_float_sequences_keep_their_digits():
     assert_same(torch.arange(2**53, 2**53 + 5, device="mps"), torch.arange(2**53, 2**53 + 5))
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_linspace_is_the_cpus_to_the_last_bit(dtype):
+    """Bin edges of histograms are made by it: one unit in the last place puts a value into another bin."""
+    for start, end, steps in ((-1.465, 0.6036, 101), (0, 1, 11), (0.1, 7.3, 1000), (-3, 5, 7), (2, 2, 3), (5, 1, 1), (-100, 100, 3000)):
+        assert_same(torch.linspace(start, end, steps, dtype=dtype, device="mps"), torch.linspace(start, end, steps, dtype=dtype), rtol=0, atol=0)
+
+
 def test_sequence_errors():
     for call in (lambda d: torch.arange(0, 5, 0, device=d), lambda d: torch.arange(0, 5, -1, device=d), lambda d: torch.linspace(0, 1, -1, device=d),
                  lambda d: torch.arange(0, float("inf"), device=d), lambda d: torch.eye(-1, device=d), lambda d: torch.tril_indices(-1, 2, device=d)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sorting and selecting: sort, argsort, topk, kthvalue, median, with ties, NaN and both zeros."""
+"""Sorting and selecting: sort, argsort, topk, kthvalue, median, mode, with ties, NaN and both zeros."""
 import pytest
 import torch
 
@@ -98,6 +98,35 @@ def test_median_with_nan():
     compare(lambda x: x.median(), torch.empty(0))
 
 
+@pytest.mark.parametrize("dtype", REAL)
+def test_mode(dtype):
+    """Rows of up to 16 elements, where the CPU's index is the last one too."""
+    for shape in ((1,), (16,), (5, 16), (3, 4, 9)):
+        for _, x in layouts(make(shape, dtype, low=0, high=5)):
+            for dim in range(x.dim()):
+                compare(lambda x: x.mode(dim), x)
+                compare(lambda x: x.mode(dim, keepdim=True), x, strides=True)
+    compare(lambda x: x.mode(), make((), dtype))
+    long = make((3, 5000), torch.int64, low=0, high=5).to(dtype)
+    values, indices = long.to("mps").mode()
+    assert torch.equal(values.cpu(), long.mode()[0]) and torch.equal(long.gather(1, indices.cpu()[:, None])[:, 0], values.cpu())
+
+
+def test_mode_of_special_values_empty_and_out():
+    compare(lambda x: x.mode(), torch.tensor([float("nan"), 1.0, 2.0, 1.0]))
+    compare(lambda x: x.mode(), torch.tensor([float("nan")] * 3))
+    compare(lambda x: x.mode()[0].signbit(), torch.tensor([0.0, -0.0, 3.0]))
+    compare(lambda x: x.mode(), torch.empty(0, 3))
+    compare(lambda x: x.mode(0, keepdim=True), torch.empty(3, 0))
+    compare(lambda x, v, i: torch.mode(x, out=(v, i)), make((4, 6)), torch.empty(8)[::2], torch.empty(4, dtype=torch.long))
+    compare(lambda x, v, i: torch.mode(x, 0, out=(v, i)), make((4, 6)), torch.empty(0), torch.empty(0, dtype=torch.long))
+    compare_errors(lambda x: x.mode(), torch.empty(3, 0))
+    compare_errors(lambda x: x.mode(2), make((4, 5)))
+    compare_errors(lambda x: torch.mode(x, out=(torch.empty_like(x), torch.empty_like(x))), make((4,)))
+    compare_errors(lambda x: torch.mode(x, out=(x.long(), x.long())), make((4,)))
+    compare_errors(lambda x: x.mode(), torch.tensor([1j]))
+
+
 def test_errors_are_the_cpus():
     x = make((4, 5))
     compare_errors(lambda x: x.topk(6), x)
@@ -108,7 +137,7 @@ def test_errors_are_the_cpus():
 
 def test_gradients():
     x = torch.randperm(24, generator=torch.Generator().manual_seed(0)).float().view(4, 6)
-    for function in (lambda x: x.sort(1)[0], lambda x: x.topk(3)[0], lambda x: x.kthvalue(2)[0], lambda x: x.median(1)[0]):
+    for function in (lambda x: x.sort(1)[0], lambda x: x.topk(3)[0], lambda x: x.kthvalue(2)[0], lambda x: x.median(1)[0], lambda x: x.mode(0)[0]):
         compare_gradients(function, x)
 
 

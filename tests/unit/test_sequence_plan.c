@@ -39,7 +39,7 @@ static void linspace_counts_back_from_its_end(void) {
   mps_tensor five = TENSOR(F32, 5), one = TENSOR(F32, 1), none = TENSOR(F32, 0), bytes = TENSOR(U8, 4);
   mps_sequence_plan p;
   mps_sequence_plan_linspace(&p, mps_scalar_int(0), mps_scalar_int(1), &five);
-  CHECK_STRING(p.stem, "sequence_float");
+  CHECK_STRING(p.stem, "linspace");
   CHECK_INT(p.arguments.middle, 2);
   CHECK(p.arguments.step_high == 0.25f && p.arguments.step_low == 0.0f && p.arguments.end_high == 1.0f);
   mps_sequence_plan_linspace(&p, mps_scalar_int(3), mps_scalar_int(9), &one);

@@ -72,9 +72,16 @@ static void selections(void) {
   CHECK_INT(p.arguments.descending, 1);
   CHECK_INT(p.arguments.sorted, 1);
   CHECK_INTS(p.arguments.value_strides, 4);
-  CHECK_INT(p.key_bytes, 360); /* three keys */
-  CHECK_INT(p.order_bytes, 240);
-  CHECK_INT(p.cost, 240);
+  CHECK_INT(p.arguments.capacity, 1); /* so few are kept as a list */
+  CHECK_INT(p.key_bytes, 24);         /* three lanes, two keys */
+  CHECK_INT(p.order_bytes, 24);
+  CHECK_INT(p.cost, 30);
+  mps_tensor wide = TENSOR(F32, 2, 1000);
+  p = plan_of(&(mps_sort_call){.kind = MPS_SORT_TOP, .count = 40, .descending = true}, &wide, 1);
+  CHECK_INT(p.arguments.capacity, 592); /* twice as many and 512 */
+  CHECK_INT(p.key_bytes, 9472);
+  p = plan_of(&(mps_sort_call){.kind = MPS_SORT_TOP, .count = 300, .descending = true}, &wide, 1);
+  CHECK_INT(p.arguments.capacity, 1000); /* the whole row */
   p = plan_of(&(mps_sort_call){.kind = MPS_SORT_KTH, .count = 1, .kth = 2, .median = 1}, &x, 0);
   CHECK_STRING(p.stem, "kth");
   CHECK_INT(p.arguments.rows, 10);
