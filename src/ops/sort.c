@@ -81,5 +81,5 @@ mps_status mps_op_median(mps_stream *stream, const mps_tensor *self, int64_t dim
 }
 
 mps_status mps_op_mode(mps_stream *stream, const mps_tensor *self, int64_t dim, const mps_tensor *values, const mps_tensor *indices) {
-  return run(stream, &(sort_call){.label = "mode", .stem = "mode", .kind = SORT_ALL, .count = 1}, self, dim, values, indices);
+  return run(stream, &(mps_sort_call){.label = "mode", .kind = MPS_SORT_MODE, .count = 1}, self, dim, values, indices);
 }

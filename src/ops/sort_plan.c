@@ -58,7 +58,7 @@ static void lay_out(mps_sort_arguments *a, const mps_tensor *self, const mps_ten
 
 void mps_sort_plan_make(mps_sort_plan *plan, const mps_sort_call *call, const mps_tensor *self, const mps_tensor *values, const mps_tensor *indices,
                         uint32_t dimension) {
-  static const char *const stems[] = {"sort", "top", "kth"};
+  static const char *const stems[] = {"sort", "top", "kth", "mode"};
   memset(plan, 0, sizeof *plan);
   plan->stem = stems[call->kind];
   plan->suffix = mps_dtype_name(self->dtype);
@@ -82,5 +82,5 @@ void mps_sort_plan_make(mps_sort_plan *plan, const mps_sort_call *call, const mp
   while (a->lanes > 1 && (uint64_t)a->lanes * lane_bytes > SCRATCH_LIMIT) a->lanes = (a->lanes + 1) / 2;
   plan->key_bytes = (uint64_t)a->lanes * capacity * keys * key_size;
   plan->order_bytes = (uint64_t)a->lanes * capacity * orders * sizeof(uint32_t);
-  plan->cost = (double)a->rows * (double)a->length * (call->kind == MPS_SORT_ALL ? 12.0 : call->kind == MPS_SORT_TOP ? 1.0 : 8.0);
+  plan->cost = (double)a->rows * (double)a->length * (call->kind == MPS_SORT_TOP ? 1.0 : call->kind == MPS_SORT_KTH ? 8.0 : 12.0);
 }

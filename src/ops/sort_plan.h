@@ -8,7 +8,7 @@
 #include "kernels/sort_arguments.h"
 #include "openmps/tensor.h"
 
-typedef enum mps_sort_kind { MPS_SORT_ALL, MPS_SORT_TOP, MPS_SORT_KTH } mps_sort_kind;
+typedef enum mps_sort_kind { MPS_SORT_ALL, MPS_SORT_TOP, MPS_SORT_KTH, MPS_SORT_MODE } mps_sort_kind;
 
 /* What all operators here are: a row operation with `count` results a row. */
 typedef struct mps_sort_call {
