@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * sparse: the kernels of sparse COO tensors that upstream's SparseMPS key does not share with the CPU (the others are generated). Each is made
- * of dense operators on indices and values; coordinates are compared by their flat numbers, which at::sparse::flatten_indices gives.
+ * of dense operators on indices and values; coordinates are compared by their flat numbers.
  */
 #include <ATen/ExpandUtils.h>
 #include <ATen/WrapDimUtils.h>
@@ -41,19 +41,9 @@ void deliver_sparse(const Tensor &result, Tensor &out) {
 // One number for each coordinate: rows of `indices` (dimensions x nnz) counted over `sizes`. No row at all: one coordinate.
 Tensor flat(const Tensor &indices, at::IntArrayRef sizes) {
   if (indices.size(0) == 0) return at::zeros({indices.size(1)}, indices.options());
-  return at::sparse::flatten_indices(indices, sizes.slice(0, static_cast<size_t>(indices.size(0)))).contiguous();
-}
-
-// The inverse: coordinates (dimensions x count) of flat numbers.
-Tensor unflatten(const Tensor &numbers, at::IntArrayRef sizes) {
-  std::vector<Tensor> rows(sizes.size());
-  Tensor rest = numbers;
-  for (size_t d = sizes.size(); d-- > 0;) {
-    const int64_t size = std::max<int64_t>(sizes[d], 1);
-    rows[d] = rest.remainder(size);
-    rest = rest.div(size, "floor");
-  }
-  return rows.empty() ? at::empty({0, numbers.size(0)}, numbers.options()) : at::stack(rows);
+  Tensor numbers = indices[0];
+  for (int64_t d = 1; d < indices.size(0); d++) numbers = numbers.mul(sizes[static_cast<size_t>(d)]).add(indices[d]);
+  return numbers.contiguous();
 }
 
 // Sums values (count x ...) whose group is equal; groups are numbered below `count`.
