@@ -63,7 +63,8 @@ inline void scan_lanes(thread const typename Op::item *x, thread typename Op::pa
     _Pragma("clang loop unroll(disable)") for (uint j = 1; j < SCAN_RUN; j++) {
       SCAN_VECTORIZE
       for (uint l = 0; l < SCAN_LANES; l++)
-        Op::step(state::load_within(local + (j - 1) * row + l, SCAN_LANES), x[l * SCAN_RUN + j], base + l * SCAN_RUN + j).store_within(local + j * row + l, SCAN_LANES);
+        Op::step(state::load_within(local + (j - 1) * row + l, SCAN_LANES), x[l * SCAN_RUN + j], base + l * SCAN_RUN + j)
+            .store_within(local + j * row + l, SCAN_LANES);
     }
   } else {
     SCAN_VECTORIZE
