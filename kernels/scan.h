@@ -6,6 +6,7 @@
  *                  load_within and store_within: the first `within` of them, all that is known inside of a lane
  *   identity, first, step, merge    of no element, of one; one more element; two neighbouring stretches
  *   value, index   the result behind a stretch, and its place in the row where `places` says that there is one
+ *   unscaled, scale    the result in two steps, for a whole tile: unscaled of each, then all scaled
  *   settle         the same state, tidied up after every group
  *   good           false where a quick result cannot be trusted: the group is then done again by `careful`, element by element
  *   total_tells    whether a good state behind a group means that all in it were good
@@ -62,7 +63,8 @@ inline void scan_lanes(thread const typename Op::item *x, thread typename Op::pa
     _Pragma("clang loop unroll(disable)") for (uint j = 1; j < SCAN_RUN; j++) {
       SCAN_VECTORIZE
       for (uint l = 0; l < SCAN_LANES; l++)
-        Op::step(state::load_within(local + (j - 1) * row + l, SCAN_LANES), x[l * SCAN_RUN + j], base + l * SCAN_RUN + j).store_within(local + j * row + l, SCAN_LANES);
+        Op::step(state::load_within(local + (j - 1) * row + l, SCAN_LANES), x[l * SCAN_RUN + j], base + l * SCAN_RUN + j)
+            .store_within(local + j * row + l, SCAN_LANES);
     }
   } else {
     SCAN_VECTORIZE
@@ -219,19 +221,22 @@ inline void scan_tile(thread const typename Op::item *x, thread typename Op::ite
     for (long j = 0; j < width; j++) {
       const state all = Op::step(state::load(now + j, MPS_SCAN_TILE), x[i * MPS_SCAN_TILE + j], base + i);
       all.store(now + j, MPS_SCAN_TILE);
-      y[i * MPS_SCAN_TILE + j] = Op::value(all);
+      y[i * MPS_SCAN_TILE + j] = Op::unscaled(all);
       if (Op::places) places[i * MPS_SCAN_TILE + j] = Op::index(all);
       bad[j] |= uint(!Op::good(all));
     }
   }
+  Op::scale(y, now, count, width);
+  uint any = 0;
+  for (long j = 0; j < width; j++) any |= bad[j];
+  if (any == 0) {
+    SCAN_VECTORIZE
+    for (long j = 0; j < width; j++) Op::settle(state::load(now + j, MPS_SCAN_TILE)).store(carry + j, MPS_SCAN_TILE);
+    return;
+  }
   for (long j = 0; j < width; j++) {
-    state c = state::load(now + j, MPS_SCAN_TILE);
-    if (bad[j]) {
-      c = state::load(carry + j, MPS_SCAN_TILE);
-      scan_carefully<Op>(x + j, y + j, MPS_SCAN_TILE, count, &c);
-    } else {
-      c = Op::settle(c);
-    }
+    state c = bad[j] ? state::load(carry + j, MPS_SCAN_TILE) : Op::settle(state::load(now + j, MPS_SCAN_TILE));
+    if (bad[j]) scan_carefully<Op>(x + j, y + j, MPS_SCAN_TILE, count, &c);
     c.store(carry + j, MPS_SCAN_TILE);
   }
 }

@@ -43,6 +43,8 @@ struct sum_wrap {
   static state step(state s, Part x, long) { return state{s.all + x}; }
   static state merge(state a, state b) { return state{a.all + b.all}; }
   static Part value(state s) { return s.all; }
+  static Part unscaled(state s) { return value(s); }
+  static void scale(thread Part *, thread const Part *, long, long) {}
   static long index(state) { return 0; }
   static bool good(state) { return true; }
   static state settle(state s) { return s; }
@@ -126,6 +128,8 @@ struct largest_scan {
     return state{later ? b.all : a.all, later ? b.place : a.place};
   }
   static Part value(state s) { return s.all; }
+  static Part unscaled(state s) { return value(s); }
+  static void scale(thread Part *, thread const Part *, long, long) {}
   static long index(state s) { return place_from(s.place); }
   static bool good(state) { return true; }
   static state settle(state s) { return s; }
@@ -187,6 +191,8 @@ struct logarithm_scan {
     return state{kept.reference, sum, (kept.low + scaled.low * factor) + sum_error(kept.high, addend, sum)};
   }
   static float value(state s) { return s.reference + log(s.high + s.low); }
+  static float unscaled(state s) { return value(s); }
+  static void scale(thread float *, thread const float *, long, long) {}
   static long index(state) { return 0; }
   static bool good(state) { return true; }
   static state settle(state s) {

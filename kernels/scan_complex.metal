@@ -59,6 +59,8 @@ struct product_complex_scan {
   static float2 value(state s) {
     return float2(scale_up(s.high_x + s.low_x, int(s.exponent)), scale_up(s.high_y + s.low_y, int(s.exponent)));
   }
+  static float2 unscaled(state s) { return value(s); }
+  static void scale(thread float2 *, thread const float *, long, long) {}
   static long index(state) { return 0; }
   static bool good(state s) {
     const float size = fabs(s.high_x) + fabs(s.high_y);

@@ -66,6 +66,8 @@ struct sum_scan {
     return state{sum, (a.low + b.low) + sum_error(a.high, b.high, sum), a.exponent};
   }
   static float value(state s) { return s.high + s.low; }
+  static float unscaled(state s) { return s.high + s.low; }
+  static void scale(thread float *, thread const float *, long, long) {}
   static long index(state) { return 0; }
   static bool good(state s) { return isfinite(s.high + s.low) & (s.exponent == 0.0f); }
   static state settle(state s) {
@@ -107,11 +109,10 @@ inline float scale_down(float x, int exponent) {
   const int half_way = exponent / 2;
   return x * power_of_two(-half_way) * power_of_two(half_way - exponent);
 }
-/* x * 2^exponent; the power that may lead to a subnormal number comes last. */
-inline float scale_up(float x, int exponent) {
-  const int last = clamp(exponent, -126, 127), first = clamp(exponent - last, -126, 127);
-  return x * power_of_two(first) * (exponent < -240 ? 0.0f : power_of_two(last));
-}
+/* 2^exponent as two factors; the one that may lead to a subnormal number comes last. */
+inline float first_power(int exponent) { return power_of_two(clamp(exponent - clamp(exponent, -126, 127), -126, 127)); }
+inline float last_power(int exponent) { return exponent < -240 ? 0.0f : power_of_two(clamp(exponent, -126, 127)); }
+inline float scale_up(float x, int exponent) { return x * first_power(exponent) * last_power(exponent); }
 inline bool settled(float x) { return (x == 0.0f) | !isfinite(x); }
 
 /* high lies in [1, 2) between groups. */
@@ -138,6 +139,20 @@ struct product_scan {
     return state{product, fma(a.high, b.high, -product) + fma(a.high, b.low, a.low * b.high), a.exponent + b.exponent};
   }
   static float value(state s) { return scale_up(s.high + s.low, int(s.exponent)); }
+  static float unscaled(state s) { return s.high + s.low; }
+  static void scale(thread float *y, thread const float *states, long count, long width) {
+    float first[MPS_SCAN_TILE], last[MPS_SCAN_TILE];
+    SCAN_VECTORIZE
+    for (long j = 0; j < width; j++) {
+      const int exponent = int(states[2 * MPS_SCAN_TILE + j]);
+      first[j] = first_power(exponent);
+      last[j] = last_power(exponent);
+    }
+    for (long i = 0; i < count; i++) {
+      SCAN_VECTORIZE
+      for (long j = 0; j < width; j++) y[i * MPS_SCAN_TILE + j] = y[i * MPS_SCAN_TILE + j] * first[j] * last[j];
+    }
+  }
   static long index(state) { return 0; }
   static bool good(state s) { // neither the mantissa nor its error leaves float's range
     const float size = fabs(s.high);

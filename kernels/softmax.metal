@@ -194,17 +194,25 @@ kernel void softmax_results(device const T *input [[buffer(0)]], device T *outpu
   }
 }
 
-// `xs` and `ys` lie between the rows of a tile; both are 1 when `unit`.
-template <typename T, bool unit>
-inline void softmax_tile(device const T *x, device T *y, long x_step, long y_step, long width, constant mps_softmax_arguments &a) {
-  const long xs = unit ? 1 : x_step, ys = unit ? 1 : y_step, xe = a.element_strides[0], ye = a.element_strides[1];
+template <typename T>
+inline void write_element(device T *to, float value) {
+  *to = T(value);
+}
+inline void write_element(thread float *to, float value) { *to = value; }
+
+#define SOFTMAX_SHORT 32 // rows of so many neighbouring elements are turned into columns first
+
+// `x_step` and `y_step` lie between the rows of a tile; both are 1 when `unit`.
+template <bool unit, typename X, typename Y>
+inline void softmax_tile(X x, Y y, long x_step, long y_step, long xe, long ye, long width, constant mps_softmax_arguments &a) {
+  const long xs = unit ? 1 : x_step, ys = unit ? 1 : y_step;
   float tops[MPS_SOFTMAX_TILE], sums[MPS_SOFTMAX_TILE];
   for (long j = 0; j < width; j++) {
     tops[j] = -INFINITY;
     sums[j] = 0.0f;
   }
   for (long i = 0; i < a.count; i++) {
-    device const T *p = x + i * xe;
+    const X p = x + i * xe;
     VECTORIZE
     for (long j = 0; j < width; j++) tops[j] = larger(tops[j], float(p[j * xs]));
   }
@@ -212,7 +220,7 @@ inline void softmax_tile(device const T *x, device T *y, long x_step, long y_ste
   for (long begin = 0; begin < a.count; begin += SOFTMAX_STRETCH) {
     const long end = min(begin + SOFTMAX_STRETCH, (long)a.count);
     for (long i = begin; i < end; i++) {
-      device const T *p = x + i * xe;
+      const X p = x + i * xe;
       VECTORIZE
       for (long j = 0; j < width; j++) sums[j] += exp_below(float(p[j * xs]) - tops[j]);
     }
@@ -222,19 +230,19 @@ inline void softmax_tile(device const T *x, device T *y, long x_step, long y_ste
   if (a.logarithm) {
     for (long j = 0; j < width; j++) sums[j] = log(sums[j]);
     for (long i = 0; i < a.count; i++) {
-      device const T *p = x + i * xe;
-      device T *q = y + i * ye;
+      const X p = x + i * xe;
+      const Y q = y + i * ye;
       VECTORIZE
-      for (long j = 0; j < width; j++) q[j * ys] = T((float(p[j * xs]) - tops[j]) - sums[j]);
+      for (long j = 0; j < width; j++) write_element(q + j * ys, (float(p[j * xs]) - tops[j]) - sums[j]);
     }
     return;
   }
   for (long j = 0; j < width; j++) sums[j] = 1.0f / sums[j];
   for (long i = 0; i < a.count; i++) {
-    device const T *p = x + i * xe;
-    device T *q = y + i * ye;
+    const X p = x + i * xe;
+    const Y q = y + i * ye;
     VECTORIZE
-    for (long j = 0; j < width; j++) q[j * ys] = T(exp_below(float(p[j * xs]) - tops[j]) * sums[j]);
+    for (long j = 0; j < width; j++) write_element(q + j * ys, exp_below(float(p[j * xs]) - tops[j]) * sums[j]);
   }
 }
 
@@ -247,10 +255,20 @@ kernel void softmax_outer(device const T *input [[buffer(0)]], device T *output 
   const long xs = a.strides[0][a.rank - 1], ys = a.strides[1][a.rank - 1];
   device const T *x = input + at.at[0] + first * xs;
   device T *y = output + at.at[1] + first * ys;
-  if (xs == 1 && ys == 1)
-    softmax_tile<T, true>(x, y, 1, 1, width, a);
-  else
-    softmax_tile<T, false>(x, y, xs, ys, width, a);
+  const long xe = a.element_strides[0], ye = a.element_strides[1];
+  if (xs == 1 && ys == 1) {
+    softmax_tile<true>(x, y, 1, 1, xe, ye, width, a);
+  } else if (a.count <= SOFTMAX_SHORT) {
+    float columns[SOFTMAX_SHORT * MPS_SOFTMAX_TILE];
+    thread float *c = columns;
+    for (long j = 0; j < width; j++)
+      for (long i = 0; i < a.count; i++) c[i * MPS_SOFTMAX_TILE + j] = float(x[j * xs + i * xe]);
+    softmax_tile<true>(c, c, 1, 1, MPS_SOFTMAX_TILE, MPS_SOFTMAX_TILE, width, a);
+    for (long j = 0; j < width; j++)
+      for (long i = 0; i < a.count; i++) y[j * ys + i * ye] = T(c[i * MPS_SOFTMAX_TILE + j]);
+  } else {
+    softmax_tile<false>(x, y, xs, ys, xe, ye, width, a);
+  }
 }
 
 // Sum of g * y (softmax) or of g (log_softmax) over a row.
@@ -327,11 +345,10 @@ kernel void softmax_backward_results(device const T *grad [[buffer(0)]], device 
                       a.logarithm != 0);
 }
 
-template <typename T, bool unit>
-inline void softmax_backward_tile(device const T *g, device const T *y, device T *r, long g_step, long y_step, long r_step, long width,
+template <bool unit, typename X, typename Y>
+inline void softmax_backward_tile(X g, X y, Y r, long g_step, long y_step, long r_step, long ge, long ye, long re, long width,
                                   constant mps_softmax_arguments &a) {
   const long gs = unit ? 1 : g_step, ys = unit ? 1 : y_step, rs = unit ? 1 : r_step;
-  const long ge = a.element_strides[0], ye = a.element_strides[1], re = a.element_strides[2];
   const bool logarithm = a.logarithm != 0;
   float sums[MPS_SOFTMAX_TILE];
   running_sum totals[MPS_SOFTMAX_TILE];
@@ -339,7 +356,7 @@ inline void softmax_backward_tile(device const T *g, device const T *y, device T
   for (long begin = 0; begin < a.count; begin += SOFTMAX_STRETCH) {
     const long end = min(begin + SOFTMAX_STRETCH, (long)a.count);
     for (long i = begin; i < end; i++) {
-      device const T *p = g + i * ge, *q = y + i * ye;
+      const X p = g + i * ge, q = y + i * ye;
       if (logarithm) {
         VECTORIZE
         for (long j = 0; j < width; j++) sums[j] += float(p[j * gs]);
@@ -352,14 +369,14 @@ inline void softmax_backward_tile(device const T *g, device const T *y, device T
   }
   for (long j = 0; j < width; j++) sums[j] = totals[j].value();
   for (long i = 0; i < a.count; i++) {
-    device const T *p = g + i * ge, *q = y + i * ye;
-    device T *o = r + i * re;
+    const X p = g + i * ge, q = y + i * ye;
+    const Y o = r + i * re;
     if (logarithm) {
       VECTORIZE
-      for (long j = 0; j < width; j++) o[j * rs] = T(float(p[j * gs]) - exp(float(q[j * ys])) * sums[j]);
+      for (long j = 0; j < width; j++) write_element(o + j * rs, float(p[j * gs]) - exp(float(q[j * ys])) * sums[j]);
     } else {
       VECTORIZE
-      for (long j = 0; j < width; j++) o[j * rs] = T((float(p[j * gs]) - sums[j]) * float(q[j * ys]));
+      for (long j = 0; j < width; j++) write_element(o + j * rs, (float(p[j * gs]) - sums[j]) * float(q[j * ys]));
     }
   }
 }
@@ -374,10 +391,23 @@ kernel void softmax_backward_outer(device const T *grad [[buffer(0)]], device co
   const long gs = a.strides[0][a.rank - 1], ys = a.strides[1][a.rank - 1], rs = a.strides[2][a.rank - 1];
   device const T *g = grad + at.at[0] + first * gs, *y = output + at.at[1] + first * ys;
   device T *r = result + at.at[2] + first * rs;
-  if (gs == 1 && ys == 1 && rs == 1)
-    softmax_backward_tile<T, true>(g, y, r, 1, 1, 1, width, a);
-  else
-    softmax_backward_tile<T, false>(g, y, r, gs, ys, rs, width, a);
+  const long ge = a.element_strides[0], ye = a.element_strides[1], re = a.element_strides[2], row = MPS_SOFTMAX_TILE;
+  if (gs == 1 && ys == 1 && rs == 1) {
+    softmax_backward_tile<true>(g, y, r, 1, 1, 1, ge, ye, re, width, a);
+  } else if (a.count <= SOFTMAX_SHORT) {
+    float columns[2 * SOFTMAX_SHORT * MPS_SOFTMAX_TILE];
+    thread float *c = columns, *d = columns + SOFTMAX_SHORT * row;
+    for (long j = 0; j < width; j++)
+      for (long i = 0; i < a.count; i++) {
+        c[i * row + j] = float(g[j * gs + i * ge]);
+        d[i * row + j] = float(y[j * ys + i * ye]);
+      }
+    softmax_backward_tile<true>(c, d, c, 1, 1, 1, row, row, row, width, a);
+    for (long j = 0; j < width; j++)
+      for (long i = 0; i < a.count; i++) r[j * rs + i * re] = T(c[i * row + j]);
+  } else {
+    softmax_backward_tile<false>(g, y, r, gs, ys, rs, ge, ye, re, width, a);
+  }
 }
 
 #define SOFTMAX_CHUNK_KERNELS(suffix, type)                                                                                     \

@@ -149,7 +149,7 @@ static mps_status sum_complex(mps_stream *stream, const mps_tensor *self, int64_
 }
 
 mps_status mps_op_cumsum(mps_stream *stream, const mps_tensor *self, int64_t dim, const mps_tensor *out) {
-  scan_call call = {.label = "cumsum", .kernel = "sum", .suffix = mps_dtype_name(out->dtype), .parts = 3, .part_bytes = sizeof(float), .cost = 1.5};
+  scan_call call = {.label = "cumsum", .kernel = "sum", .suffix = mps_dtype_name(out->dtype), .parts = 3, .part_bytes = sizeof(float), .cost = 0.5};
   if (mps_dtype_is_floating(out->dtype)) return run(stream, &call, self, dim, out->dtype, out);
   if (mps_dtype_is_complex(out->dtype)) return sum_complex(stream, self, dim, out);
   if (out->dtype == MPS_DTYPE_BOOL) return refuse("cumsum_out_cpu", out->dtype);
@@ -157,21 +157,22 @@ mps_status mps_op_cumsum(mps_stream *stream, const mps_tensor *self, int64_t dim
 }
 
 mps_status mps_op_cumprod(mps_stream *stream, const mps_tensor *self, int64_t dim, const mps_tensor *out) {
-  scan_call call = {.label = "cumprod", .kernel = "product", .suffix = mps_dtype_name(out->dtype), .parts = 3, .part_bytes = sizeof(float), .cost = 1.5};
+  scan_call call = {.label = "cumprod", .kernel = "product", .suffix = mps_dtype_name(out->dtype), .parts = 3, .part_bytes = sizeof(float), .cost = 0.5};
   if (mps_dtype_is_floating(out->dtype)) return run(stream, &call, self, dim, out->dtype, out);
   if (out->dtype == MPS_DTYPE_BOOL || out->dtype == MPS_DTYPE_C32) return refuse("cumprod_out_cpu", out->dtype);
   if (out->dtype == MPS_DTYPE_C64) {
     call.parts = 5;
-    call.cost = 6.0;
+    call.cost = 1.5;
     return run(stream, &call, self, dim, out->dtype, out);
   }
   return run_integers(stream, &call, self, dim, out);
 }
 
 mps_status mps_op_logcumsumexp(mps_stream *stream, const mps_tensor *self, int64_t dim, const mps_tensor *out) {
-  scan_call call = {.label = "logcumsumexp", .kernel = "logarithm", .suffix = mps_dtype_name(out->dtype), .parts = 3, .part_bytes = sizeof(float), .cost = 6.0};
+  scan_call call = {.label = "logcumsumexp", .kernel = "logarithm", .suffix = mps_dtype_name(out->dtype), .parts = 3, .part_bytes = sizeof(float), .cost = 5.0};
   /* The imaginary part goes on beyond pi from element to element: there are no chunks to join. */
   call.whole = out->dtype == MPS_DTYPE_C64;
+  if (call.whole) call.cost = 70.0;
   if (!mps_dtype_is_floating(out->dtype) && out->dtype != MPS_DTYPE_C64) return refuse("logcumsumexp_out_cpu", out->dtype);
   return run(stream, &call, self, dim, out->dtype, out);
 }
@@ -184,18 +185,21 @@ static mps_status run_extreme(mps_stream *stream, const char *label, bool smalle
   const mps_dtype dtype = self->dtype;
   if (mps_dtype_is_complex(dtype) || dtype == MPS_DTYPE_U32 || dtype == MPS_DTYPE_U64) return refuse(label, dtype);
   if (!mps_operands_same_shape(self, values) || !mps_operands_same_shape(self, indices) || indices->dtype != MPS_DTYPE_I64 || values->dtype != dtype)
-    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s(): values and indices must have self's shape, values its dtype, indices int64", label);
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s(): values and indices must have self's shape, values its dtype, indices int64",
+                         label);
   if (mps_tensor_element_count(self) == 0) return MPS_STATUS_OK;
   const mps_dtype compute = mps_dtype_is_floating(dtype) || dtype == MPS_DTYPE_I64 ? dtype : MPS_DTYPE_I32;
   const mps_tensor from = mps_operand_at_least_1d(self), to = mps_operand_at_least_1d(values), at = mps_operand_at_least_1d(indices);
   if (from.sizes[dimension] > INT32_MAX)
-    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "%s(): rows of more than 2^31 - 1 elements (here %lld) are not supported", label, (long long)from.sizes[dimension]);
+    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "%s(): rows of more than 2^31 - 1 elements (here %lld) are not supported", label,
+                         (long long)from.sizes[dimension]);
   mps_tensor input;
   mps_buffer *owned;
   status = mps_operand_prepare(stream, &from, compute, false, &input, &owned);
   if (status != MPS_STATUS_OK) return status;
   const size_t bytes = compute == MPS_DTYPE_I64 ? 8 : 4;
-  const scan_call call = {.label = label, .kernel = "largest", .suffix = mps_dtype_name(compute), .parts = 2, .part_bytes = bytes, .cost = 2.0, .smallest = smallest};
+  const scan_call call = {.label = label, .kernel = "largest", .suffix = mps_dtype_name(compute), .parts = 2, .part_bytes = bytes, .cost = 1.0,
+                          .smallest = smallest};
   mps_result result, places;
   status = mps_result_begin(stream, &to, compute, met(&input, &to), false, &result);
   if (status == MPS_STATUS_OK) {

@@ -16,7 +16,7 @@
 /* Chunks are read twice: it takes so many to be worth it. */
 #define LONG_ROW 8
 /* Rows shorter than this are taken side by side when there are enough of them. */
-#define SHORT_ROW 64
+#define SHORT_ROW 96
 #define MANY_ROWS 16
 
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
