@@ -340,7 +340,7 @@ Tensor sparse_mask(const Tensor &self, const Tensor &mask) {
               mask.sizes());
   const Tensor kept = self.is_sparse() ? mask.coalesce() : mask;
   const Tensor values = self.is_sparse() ? values_at(self, kept) : gather_at(self, kept);
-  return sparse_from(self, kept.sizes(), kept.sparse_dim(), kept.dense_dim(), kept._indices().clone(), values, kept.is_coalesced());
+  return sparse_from(kept, kept.sizes(), kept.sparse_dim(), kept.dense_dim(), kept._indices().clone(), values, kept.is_coalesced());
 }
 
 // ---- the gradient of a sum ----

@@ -5,7 +5,7 @@ import contextlib
 
 def install(torch):
     """Loads the bridge and completes torch. False when torch answered for mps before, and will not ask again."""
-    from . import _bridge
+    from . import _bridge, _exit
 
     if not torch._C._mps_is_available():
         return False
@@ -14,6 +14,7 @@ def install(torch):
     _add_bindings(torch, _bridge)
     _add_storages(torch, _bridge)
     _open_gates(torch)
+    _exit.install(torch)
     for query in ("is_available", "is_macos_or_newer", "is_macos13_or_newer", "get_name", "get_core_count"):
         getattr(getattr(torch.backends.mps, query, None), "cache_clear", lambda: None)()
     return True
