@@ -3,7 +3,7 @@
 
 never.txt     what is not run: nothing to compare with, or nothing that this device could have
 not_yet.txt   what fails today; a line all of whose cases pass is itself a failure
-random.txt    operators with random or undefined values: dtype and shape alone are compared
+random.txt    operators with random or undefined values: dtype, shape and strides alone are compared
 A line of not_yet.txt whose reason begins with [all] fails only when all samples are run, and is not missed by a quick run.
 """
 import pathlib
@@ -40,4 +40,6 @@ class Rules:
 
 
 def random_operators():
-    return {line.strip() for line in (FOLDER / "random.txt").read_text().splitlines() if line.strip() and not line.startswith("#")}
+    """{operator: "random" or "undefined"}"""
+    lines = (line.split() for line in (FOLDER / "random.txt").read_text().splitlines() if line.strip() and not line.startswith("#"))
+    return {name: kind for name, kind in lines}

@@ -138,18 +138,22 @@ def strided(arguments):
     return transform(arguments, lambda x: x if getattr(x, "stays", False) else noncontiguous_like(x))
 
 
-def mps_leaf(x):
-    if x == "cpu" and isinstance(x, str) or isinstance(x, torch.device):
-        return "mps" if isinstance(x, str) else torch.device("mps")
-    return x
+def leaf_on(device):
+    """Devices among the arguments: every cpu and mps becomes `device`."""
+    def leaf(x):
+        if isinstance(x, torch.device) or isinstance(x, str) and x in ("cpu", "mps"):
+            return device if isinstance(x, str) else torch.device(device)
+        return x
+
+    return leaf
 
 
 def copied(arguments):
-    return transform(arguments, copy_tensor)
+    return transform(arguments, copy_tensor, leaf_on("cpu"))
 
 
 def on_mps(arguments):
-    return transform(arguments, mps_tensor, mps_leaf)
+    return transform(arguments, mps_tensor, leaf_on("mps"))
 
 
 def widened(arguments, integers=None):
