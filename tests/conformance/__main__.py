@@ -6,7 +6,6 @@
     python -m tests.conformance --op cumsum --dtype float32 --verbose
 """
 import argparse
-import collections
 import fnmatch
 import hashlib
 import json
@@ -155,7 +154,6 @@ def main():
     print("\n".join(unexpected) + "\n" if unexpected else "", end="")
     if options.junit:
         write_junit(options.junit, report, unexpected)
-    counts = collections.Counter()
     print(f"conformance: {report.passed} passed, {report.failed + len(unexpected)} failed, {report.known} not yet, {left_out} never"
           + ("" if options.all or filtered else f"; gradients: turn {turn} of {GRADIENT_TURNS}") + f"; {time.monotonic() - report.begin:.0f} s")
     return 0 if not report.failed and not unexpected and report.results else 1
