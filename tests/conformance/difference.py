@@ -132,12 +132,15 @@ def check_same(actual, expected, tolerance=None, exact=None, values=True, memory
                 if memory:
                     check_memory(a, e)
             elif values and not isinstance(e, torch.device) and a != e and not (a != a and e != e):
-                check_values(torch.tensor(a, device="mps"), torch.tensor(e), tolerance, None, False) if isinstance(e, (float, complex)) else same_object(a, e)
+                same_number(a, e, tolerance)
         except Failure as failure:
             where = f"result {number_}: " if len(expected) > 1 else ""
             raise Failure(failure.kind, where + str(failure)) from None
 
 
-def same_object(actual, expected):
-    if isinstance(expected, (int, bool, str, torch.Size, torch.dtype)):
+def same_number(actual, expected, tolerance):
+    """Of results that are no tensors."""
+    if isinstance(expected, (float, complex)):
+        check_values(torch.tensor(actual, device="mps"), torch.tensor(expected), tolerance, None, False)
+    elif isinstance(expected, (int, bool, str, torch.Size, torch.dtype)):
         raise Failure("value", f"mps {actual!r:.60}, cpu {expected!r:.60}")

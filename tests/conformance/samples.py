@@ -171,8 +171,8 @@ def narrowed(arguments):
 
 def has_double(arguments):
     found = []
-    transform(arguments, lambda x: found.append(x) if x.dtype in DOUBLE else None, lambda x: found.append(x) if isinstance(x, torch.dtype) and x in DOUBLE else None)
-    return bool(found)
+    transform(arguments, lambda x: found.append(x.dtype), found.append)
+    return any(isinstance(x, torch.dtype) and x in DOUBLE for x in found)
 
 
 def shown(arguments, limit=110):
