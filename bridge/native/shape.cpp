@@ -103,6 +103,7 @@ at::Tensor pixel_unshuffle_mps(const at::Tensor &self, int64_t factor) {
 }
 
 at::Tensor unfold_backward(const at::Tensor &grad, at::IntArrayRef input_sizes, int64_t dim, int64_t size, int64_t step) {
+  if (input_sizes.empty()) return grad.sum();  // windows of a tensor without dimensions hold its one element, or nothing
   const at::Tensor out = empty(input_sizes, grad.options());
   const Operand grad_(grad, Operand::plain), out_(out, Operand::output);
   check(mps_op_unfold_backward(stream(), grad_.pointer(), dim, size, step, out_.pointer()));
@@ -138,11 +139,14 @@ at::Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool upper
 int64_t count_steps(const at::Scalar &start, const at::Scalar &end, const at::Scalar &step, at::ScalarType type, bool inclusive) {
   const double from = start.toDouble(), to = end.toDouble(), by = step.toDouble();
   TORCH_CHECK(by > 0 || by < 0, "step must be nonzero");
+  // An int64 result is counted in whole numbers.
+  if (type == at::kLong && !inclusive) TORCH_CHECK_VALUE(step.to<int64_t>() != 0, "step must be nonzero");
   TORCH_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
   TORCH_CHECK((by > 0 && to >= from) || (by < 0 && to <= from), "upper bound and lower bound inconsistent with step sign");
   double count;
-  if (at::isIntegralType(type, false) && start.isIntegral(false) && end.isIntegral(false) && step.isIntegral(false)) {
-    const int64_t distance = end.toLong() - start.toLong(), stride = step.toLong();
+  const bool whole = start.isIntegral(false) && end.isIntegral(false) && step.isIntegral(false);
+  if ((type == at::kLong && !inclusive) || (at::isIntegralType(type, false) && whole)) {
+    const int64_t distance = end.to<int64_t>() - start.to<int64_t>(), stride = step.to<int64_t>();
     count = inclusive ? static_cast<double>(distance / stride + 1) : static_cast<double>((distance + stride - (stride > 0 ? 1 : -1)) / stride);
   } else {
     count = inclusive ? std::floor((to - from) / by + 1) : std::ceil((to - from) / by);
@@ -187,6 +191,7 @@ at::Tensor &range_mps_out(const at::Scalar &start, const at::Scalar &end, const 
 at::Tensor &linspace_out_mps(const at::Scalar &start, const at::Scalar &end, int64_t steps, at::Tensor &out) {
   TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
   if (out.numel() != steps || out.dim() != 1) out.resize_({steps});
+  if (steps == 0) return out;
   if (at::isComplexType(out.scalar_type())) {
     // Both parts run evenly, so each is a linspace of its own.
     const auto parts = at::view_as_real(out);
@@ -197,7 +202,9 @@ at::Tensor &linspace_out_mps(const at::Scalar &start, const at::Scalar &end, int
     return out;
   }
   const Operand out_(out, Operand::output);
-  check(mps_op_linspace(stream(), scalar(start), scalar(end), out_.pointer()));
+  const bool whole = at::isIntegralType(out.scalar_type(), false);  // then the ends are, before the steps are made
+  check(mps_op_linspace(stream(), scalar(whole ? check_fits(start, out.scalar_type()) : start), scalar(whole ? check_fits(end, out.scalar_type()) : end),
+                        out_.pointer()));
   return out;
 }
 

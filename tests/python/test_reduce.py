@@ -244,3 +244,20 @@ def test_errors():
     lambda x: torch.nansum(x, 0), lambda x: torch.trace(x), lambda x: torch.std_mean(x, 0)])
 def test_gradients(function):
     compare_gradients(function, make((9, 7)), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("function", [torch.any, torch.all])
+def test_any_and_all_over_several_dimensions(function):
+    for dtype in (torch.float32, torch.uint8, torch.bool, torch.complex64):
+        for dim in ((0, 2), (), (1,), None, (-1, 0, 1)):
+            for keepdim in (False, True):
+                compare(lambda x: function(x, dim, keepdim), make((2, 3, 4), dtype), strides=True)
+    compare(lambda x: function(x, (0, 1)), torch.zeros(0, 3))
+    compare_errors(lambda x: function(x, (0, 1), out=torch.zeros(3, device=x.device)), make((2, 3)))
+
+
+def test_largest_complex_magnitude_is_one_of_abs():
+    x = make((40, 50), torch.complex64)
+    device = x.to("mps")
+    assert torch.equal(torch.linalg.vector_norm(device, float("inf"), dim=1), device.abs().amax(1))
+    compare_gradients(lambda x: torch.linalg.vector_norm(x, float("inf"), dim=1), x)
