@@ -10,7 +10,6 @@ using namespace metal;
 
 // Iterations are independent.
 #define VECTORIZE _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
-#define LANES 64
 
 namespace {
 
@@ -66,28 +65,61 @@ inline long pair_of(long i, long j, long rows) { return i * (2 * rows - i - 1) /
 
 }  // namespace
 
+// Strips of Lanes distances, as long as they last.
+template <typename Norm, int Lanes>
+inline long distances(device const float *mine, device const float *columns, device float *to, long j, long end, constant mps_cdist_arguments &a) {
+  const long length = a.length, others = a.others;
+  const float p = a.p;
+  for (; j + Lanes <= end; j += Lanes) {
+    float sums[Lanes];
+    for (int l = 0; l < Lanes; l++) sums[l] = 0.0f;
+    device const float *y = columns + j;
+    for (long k = 0; k < length; k++, y += others) {
+      const float x = mine[k];
+      VECTORIZE
+      for (int l = 0; l < Lanes; l++) sums[l] = Norm::add(sums[l], fabs(x - y[l]), p);
+    }
+    VECTORIZE
+    for (int l = 0; l < Lanes; l++) to[j + l] = Norm::finish(sums[l], p);
+  }
+  return j;
+}
+
 // Thread: (row of x1, block of rows of x2). `columns` is x2 transposed.
 template <typename Norm>
 kernel void cdist(device const float *x1 [[buffer(0)]], device const float *columns [[buffer(1)]], device float *out [[buffer(2)]],
                   constant mps_cdist_arguments &a [[buffer(3)]], uint2 position [[thread_position_in_grid]]) {
-  const long row = position.x, batch = row / a.rows, i = row - batch * a.rows, length = a.length, others = a.others;
-  const long start = long(position.y) * a.block, end = min(start + a.block, others);
+  const long row = position.x, batch = row / a.rows, i = row - batch * a.rows;
+  const long start = long(position.y) * a.block, end = min(start + a.block, long(a.others));
+  device const float *mine = x1 + row * a.length, *matrix = columns + batch * a.length * a.others;
+  device float *to = a.triangle ? out + pair_of(i, 0, a.others) : out + row * a.others;
+  long j = a.triangle ? max(start, i + 1) : start;
+  j = distances<Norm, 64>(mine, matrix, to, j, end, a);
+  j = distances<Norm, 16>(mine, matrix, to, j, end, a);
+  j = distances<Norm, 4>(mine, matrix, to, j, end, a);
+  distances<Norm, 1>(mine, matrix, to, j, end, a);
+}
+
+// Strips of Lanes columns of the gradient of row i, as long as they last.
+template <typename Norm, int Lanes>
+inline long gradients(device const float *mine, device const float *x2, device const float *grad, device const float *distances, device float *to,
+                      long i, long k, long end, constant mps_cdist_arguments &a) {
   const float p = a.p;
-  device const float *mine = x1 + row * length;
-  device float *to = a.triangle ? out + pair_of(i, 0, others) : out + row * others;
-  for (long j = a.triangle ? max(start, i + 1) : start; j < end; j += LANES) {
-    const int lanes = int(min(end - j, long(LANES)));
-    float sums[LANES];
-    for (int l = 0; l < LANES; l++) sums[l] = 0.0f;
-    for (long k = 0; k < length; k++) {
-      const float x = mine[k];
-      device const float *y = columns + (batch * length + k) * others + j;
+  for (; k + Lanes <= end; k += Lanes) {
+    float sums[Lanes];
+    for (int l = 0; l < Lanes; l++) sums[l] = 0.0f;
+    for (long j = 0; j < a.others; j++) {
+      if (a.triangle && j == i) continue;
+      const long place = !a.triangle ? j : i < j ? pair_of(i, j, a.others) : pair_of(j, i, a.others);
+      const float g = grad[place], distance = distances[place], scale = Norm::scale(distance, p);
+      device const float *x = mine + k, *y = x2 + j * a.length + k;
       VECTORIZE
-      for (int l = 0; l < lanes; l++) sums[l] = Norm::add(sums[l], fabs(x - y[l]), p);
+      for (int l = 0; l < Lanes; l++) sums[l] += Norm::backward(x[l] - y[l], g, distance, scale, p);
     }
     VECTORIZE
-    for (int l = 0; l < lanes; l++) to[j + l] = Norm::finish(sums[l], p);
+    for (int l = 0; l < Lanes; l++) to[k + l] = sums[l];
   }
+  return k;
 }
 
 // Thread: (row of x1, block of columns). The gradient of x1; pairs are taken in the order of x2's rows.
@@ -95,20 +127,15 @@ template <typename Norm>
 kernel void cdist_backward(device const float *x1 [[buffer(0)]], device const float *x2 [[buffer(1)]], device const float *grad [[buffer(2)]],
                            device const float *distances [[buffer(3)]], device float *out [[buffer(4)]], constant mps_cdist_arguments &a [[buffer(5)]],
                            uint2 position [[thread_position_in_grid]]) {
-  const long row = position.x, batch = row / a.rows, i = row - batch * a.rows, length = a.length, others = a.others;
-  const long begin = long(position.y) * a.block, end = min(begin + a.block, length);
-  const float p = a.p;
-  device const float *mine = x1 + row * length;
-  device float *to = out + row * length;
-  for (long k = begin; k < end; k++) to[k] = 0.0f;
-  for (long j = 0; j < others; j++) {
-    if (a.triangle && j == i) continue;
-    const long place = a.triangle ? (i < j ? pair_of(i, j, others) : pair_of(j, i, others)) : row * others + j;
-    const float g = grad[place], distance = distances[place], scale = Norm::scale(distance, p);
-    device const float *other = x2 + (batch * others + j) * length;
-    VECTORIZE
-    for (long k = begin; k < end; k++) to[k] += Norm::backward(mine[k] - other[k], g, distance, scale, p);
-  }
+  const long row = position.x, batch = row / a.rows, i = row - batch * a.rows;
+  const long end = min((long(position.y) + 1) * a.block, long(a.length)), first = a.triangle ? 0 : row * a.others;
+  device const float *mine = x1 + row * a.length, *matrix = x2 + batch * a.others * a.length;
+  device float *to = out + row * a.length;
+  long k = long(position.y) * a.block;
+  k = gradients<Norm, 64>(mine, matrix, grad + first, distances + first, to, i, k, end, a);
+  k = gradients<Norm, 16>(mine, matrix, grad + first, distances + first, to, i, k, end, a);
+  k = gradients<Norm, 4>(mine, matrix, grad + first, distances + first, to, i, k, end, a);
+  gradients<Norm, 1>(mine, matrix, grad + first, distances + first, to, i, k, end, a);
 }
 
 #define CDIST(NAME)                                                                                                             \
