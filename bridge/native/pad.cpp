@@ -22,7 +22,8 @@ void run(Forward function, const at::Tensor &self, at::IntArrayRef padding, cons
 }
 
 void run_backward(Backward function, const at::Tensor &grad_output, const at::Tensor &self, at::IntArrayRef padding, const at::Tensor &grad_input) {
-  TORCH_CHECK(grad_output.scalar_type() == grad_input.scalar_type(), "expected scalar type ", grad_output.scalar_type(), " but found ", grad_input.scalar_type());
+  TORCH_CHECK(grad_output.scalar_type() == grad_input.scalar_type(), "expected scalar type ", grad_output.scalar_type(), " but found ",
+              grad_input.scalar_type());
   const Operand grad_(grad_output, Operand::plain), self_(self, Operand::plain), out_(grad_input, Operand::output);
   check(function(stream(), grad_.pointer(), self_.pointer(), padding.data(), static_cast<uint32_t>(padding.size()), out_.pointer()));
 }
@@ -48,13 +49,15 @@ at::Tensor &replicate_backward(const at::Tensor &grad_output, const at::Tensor &
 
 at::Tensor &reflection_pad2d_out_mps(const at::Tensor &self, at::IntArrayRef padding, at::Tensor &out) {
   at::native::padding::check_valid_input<2>(self, padding);
-  const int64_t height = self.size(-2), width = self.size(-1), out_height = height + padding[2] + padding[3], out_width = width + padding[0] + padding[1];
+  const int64_t height = self.size(-2), width = self.size(-1);
+  const int64_t out_height = height + padding[2] + padding[3], out_width = width + padding[0] + padding[1];
   for (size_t k = 0; k < 2; k++) {
     const int64_t d = self.dim() - 1 - static_cast<int64_t>(k);
     TORCH_CHECK(padding[2 * k] < self.size(d) && padding[2 * k + 1] < self.size(d), "Argument #", 4 + 2 * k, ": Padding size should be less than the ",
                 "corresponding input dimension, but got: padding (", padding[2 * k], ", ", padding[2 * k + 1], ") at dimension ", d, " of input ", self.sizes());
   }
-  TORCH_CHECK(out_width >= 1 || out_height >= 1, "input (H: ", height, ", W: ", width, ") is too small. Calculated output H: ", out_height, " W: ", out_width);
+  TORCH_CHECK(out_width >= 1 || out_height >= 1, "input (H: ", height, ", W: ", width, ") is too small. Calculated output H: ", out_height, " W: ",
+              out_width);
   at::DimVector sizes(self.sizes());
   sizes[sizes.size() - 2] = out_height;
   sizes[sizes.size() - 1] = out_width;

@@ -2,6 +2,8 @@
  *
  * pad: reflection and replication padding of one to three dimensions, and their gradients.
  */
+#include <string.h>
+
 #include "openmps/library.h"
 #include "openmps/ops/pad.h"
 #include "openmps/ops/pointwise.h"
@@ -49,6 +51,16 @@ static mps_status forward(mps_stream *stream, const char *label, const mps_tenso
   return status != MPS_STATUS_OK ? status : run(stream, label, pipeline, self, out->dtype, padding, padding_count, false, out);
 }
 
+/* A float tensor for sums, laid out as `tensor` where that has no gaps, so that its channels stay together. */
+static mps_status create_sums(mps_stream *stream, const mps_tensor *tensor, mps_tensor *out_sums) {
+  mps_status status = mps_operand_create(stream, MPS_DTYPE_F32, tensor->rank, tensor->sizes, out_sums);
+  uint64_t begin, end;
+  mps_operand_range(tensor, &begin, &end);
+  const uint64_t bytes = (uint64_t)mps_tensor_element_count(tensor) * mps_dtype_size(tensor->dtype);
+  if (status == MPS_STATUS_OK && begin == tensor->offset && end - begin == bytes) memcpy(out_sums->strides, tensor->strides, sizeof out_sums->strides);
+  return status;
+}
+
 /* Half and bfloat gradients are summed in float and rounded once. */
 static mps_status backward(mps_stream *stream, const char *label, const mps_tensor *grad_output, const int64_t *padding, uint32_t padding_count,
                            bool reflects, const mps_tensor *grad_input) {
@@ -61,7 +73,7 @@ static mps_status backward(mps_stream *stream, const char *label, const mps_tens
   if (status != MPS_STATUS_OK) return status;
   if (dtype != MPS_DTYPE_F16 && dtype != MPS_DTYPE_BF16) return run(stream, label, pipeline, grad_output, dtype, padding, padding_count, true, grad_input);
   mps_tensor sums;
-  status = mps_operand_create(stream, MPS_DTYPE_F32, grad_input->rank, grad_input->sizes, &sums);
+  status = create_sums(stream, grad_input, &sums);
   if (status != MPS_STATUS_OK) return status;
   status = run(stream, label, pipeline, grad_output, dtype, padding, padding_count, true, &sums);
   if (status == MPS_STATUS_OK) status = mps_op_copy(stream, &sums, grad_input);

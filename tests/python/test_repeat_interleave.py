@@ -62,9 +62,10 @@ def test_assert_async(dtype):
 def test_assert_async_on_data():
     torch._assert_async(torch.tensor(float("nan"), device="mps"))
     torch.mps.synchronize()
-    torch._assert_async(torch.tensor(-0.0, device="mps"), "zero")
-    with pytest.raises(RuntimeError, match="zero"):
-        torch.mps.synchronize()
+    for message, text in (("zero", "^zero$"), ("", "^Assertion is failed$")):
+        torch._assert_async(torch.tensor(-0.0, device="mps"), message)
+        with pytest.raises(RuntimeError, match=text):
+            torch.mps.synchronize()
     for count in (0, 2):
         compare_errors(torch._assert_async, torch.ones(count))
 
