@@ -10,6 +10,8 @@ using namespace metal;
 
 // Iterations are independent.
 #define VECTORIZE _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
+// A handful of iterations: getting ready for more would take longer.
+#define ONE_BY_ONE _Pragma("clang loop vectorize(disable) unroll(disable)")
 
 namespace {
 
@@ -39,7 +41,11 @@ inline void next_plane(constant mps_pad_arguments &a, thread row &r) {
   r.batch++;
 }
 
+// Place p of the padding in front comes from place left + slope p, one of the padding behind from right + slope p.
 struct reflection {
+  static long slope() { return -1; }
+  static long left(long before) { return before; }
+  static long right(long before, long size) { return before + 2 * (size - 1); }
   // The place that place p is made from, before and size being those of the unpadded side.
   static long source(long p, long before, long size) {
     const long x = p - before, last = size - 1;
@@ -55,6 +61,9 @@ struct reflection {
 };
 
 struct replication {
+  static long slope() { return 0; }
+  static long left(long) { return 0; }
+  static long right(long, long size) { return size - 1; }
   static long source(long p, long before, long size) { return clamp(p - before, 0L, size - 1); }
   static long next(long x, long p, long before, long size, long padded) {
     const long begin = x == 0 ? 0 : before + x, end = x == size - 1 ? padded : before + x + 1, place = max(p + 1, begin);
@@ -69,32 +78,19 @@ struct plus {
   template <typename A, typename T> static A apply(A old, T value) { return old + A(value); }
 };
 
-// The padding [begin, end) of a row: its place x belongs to place source(x) of the other side.
-template <typename Mode, typename T>
-inline void copy_edge(device T *to, long to_step, device const T *from, long from_step, long begin, long end, long before, long size, long group) {
+// Op over the places [begin, end) of a row's padding, one after the other: several may go to one place.
+template <typename Op, typename A, typename T>
+inline void move_edge(device A *to, long to_step, device const T *from, long from_step, long begin, long end, long group) {
   if (group == 1) {
-    for (long x = begin; x < end; x++) to[x * to_step] = from[Mode::source(x, before, size) * from_step];
+    ONE_BY_ONE
+    for (long x = begin; x < end; x++) to[x * to_step] = Op::apply(to[x * to_step], from[x * from_step]);
     return;
   }
   for (long x = begin; x < end; x++) {
-    device T *place = to + x * to_step;
-    device const T *made_from = from + Mode::source(x, before, size) * from_step;
+    device A *written = to + x * to_step;
+    device const T *read = from + x * from_step;
     VECTORIZE
-    for (long g = 0; g < group; g++) place[g] = made_from[g];
-  }
-}
-
-template <typename Mode, typename A, typename T>
-inline void add_edge(device A *to, long to_step, device const T *from, long from_step, long begin, long end, long before, long size, long group) {
-  if (group == 1) {
-    for (long x = begin; x < end; x++) to[Mode::source(x, before, size) * to_step] += A(from[x * from_step]);
-    return;
-  }
-  for (long x = begin; x < end; x++) {
-    device A *made_from = to + Mode::source(x, before, size) * to_step;
-    device const T *place = from + x * from_step;
-    VECTORIZE
-    for (long g = 0; g < group; g++) made_from[g] += A(place[g]);
+    for (long g = 0; g < group; g++) written[g] = Op::apply(written[g], read[g]);
   }
 }
 
@@ -105,15 +101,16 @@ inline void move(device A *to, long to_stride, device const T *from, long from_s
     for (long i = 0; i < count; i++) to[i * to_stride] = Op::apply(to[i * to_stride], from[i * from_stride]);
     return;
   }
+  const int whole = 64 / int(sizeof(T)), part = whole / 4;
   const long elements = count * group;
   long i = 0;
-  for (; i + 16 <= elements; i += 16) {
+  for (; i + whole <= elements; i += whole) {
     VECTORIZE
-    for (int l = 0; l < 16; l++) to[i + l] = Op::apply(to[i + l], from[i + l]);
+    for (int l = 0; l < whole; l++) to[i + l] = Op::apply(to[i + l], from[i + l]);
   }
-  for (; i + 4 <= elements; i += 4) {
+  for (; i + part <= elements; i += part) {
     VECTORIZE
-    for (int l = 0; l < 4; l++) to[i + l] = Op::apply(to[i + l], from[i + l]);
+    for (int l = 0; l < part; l++) to[i + l] = Op::apply(to[i + l], from[i + l]);
   }
   for (; i < elements; i++) to[i] = Op::apply(to[i], from[i]);
 }
@@ -146,9 +143,9 @@ kernel void pad(device const T *from [[buffer(0)]], device T *to [[buffer(1)]], 
     for (long y = r.y; y < height && number < behind; y++, number++) {
       device T *out = to_plane + y * to_row;
       device const T *in = from_plane + Mode::source(y, top, from_height) * from_row;
-      copy_edge<Mode>(out, to_step, in, from_step, begin, left, before, size, group);
+      move_edge<assign>(out, to_step, in + Mode::left(before) * from_step, Mode::slope() * from_step, begin, left, group);
       move<assign>(out + left * to_step, to_step, in + (left - before) * from_step, from_step, right - left, group);
-      copy_edge<Mode>(out, to_step, in, from_step, right, end, before, size, group);
+      move_edge<assign>(out, to_step, in + Mode::right(before, size) * from_step, Mode::slope() * from_step, right, end, group);
     }
   }
 }
@@ -173,9 +170,9 @@ kernel void pad_backward(device const T *from [[buffer(0)]], device A *to [[buff
         for (long y = Mode::next(r.y, -1, a.before[1], a.to_size[1], a.from_size[1]); y < a.from_size[1];
              y = Mode::next(r.y, y, a.before[1], a.to_size[1], a.from_size[1])) {
           device const T *in = from_plane + z * a.from_stride[0] + y * a.from_stride[1];
-          add_edge<Mode>(out, to_step, in, from_step, 0, left, before, size, group);
+          move_edge<plus>(out + Mode::left(before) * to_step, Mode::slope() * to_step, in, from_step, 0, left, group);
           move<plus>(out + (left - before) * to_step, to_step, in + left * from_step, from_step, right - left, group);
-          add_edge<Mode>(out, to_step, in, from_step, right, padded, before, size, group);
+          move_edge<plus>(out + Mode::right(before, size) * to_step, Mode::slope() * to_step, in, from_step, right, padded, group);
         }
     }
   }
