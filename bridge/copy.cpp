@@ -102,6 +102,8 @@ void check_copy(const at::Tensor &self, const at::Tensor &source) {
 }
 
 at::Tensor &copy_(at::Tensor &self, const at::Tensor &source, bool) {
+  TORCH_CHECK(!self._is_zerotensor(), "ZeroTensors are immutable. Please materialize the tensor using `.clone()`, if you want a mutable zero tensor.");
+  if (source._is_zerotensor()) return self.zero_();
   TORCH_CHECK(self.defined(), "self is undefined");
   TORCH_CHECK(source.defined(), "src is undefined");
   if (self.is_same(source)) return self;

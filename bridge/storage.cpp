@@ -5,6 +5,8 @@
 
 #include <ATen/Context.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/TensorFactories.h>
+#include <ATen/ops/permute_native.h>
 
 #include "bridge/allocator.h"
 #include "bridge/bridge.h"
@@ -113,7 +115,18 @@ void record_stream(at::Tensor &self, at::Stream stream) {
 // Copying on write needs a storage whose owner is its address; ours is the buffer, so the copy is made now.
 at::Tensor lazy_clone(const at::Tensor &self) { return self.clone(); }
 
+// A tensor of zeros without memory, for gradients that are nothing.
+at::Tensor efficient_zero(at::IntArrayRef sizes, std::optional<at::ScalarType> type, std::optional<at::Layout> layout, std::optional<at::Device> device,
+                          std::optional<bool> pin_memory) {
+  check_options(layout, device, pin_memory);
+  check_rank(sizes.size());
+  at::native::ZeroTensorAllocator nothing(kDevice);
+  return at::detail::empty_generic(sizes, &nothing, kKeys | c10::DispatchKeySet(c10::DispatchKey::ZeroTensor), check_type(c10::dtype_or_default(type)), std::nullopt);
+}
+
 TORCH_LIBRARY_IMPL(aten, MPS, m) {
+  m.impl("_efficientzerotensor", TORCH_FN(efficient_zero));
+  m.impl("permute", TORCH_FN(at::native::permute));
   m.impl("_lazy_clone", TORCH_FN(lazy_clone));
   m.impl("empty.memory_format", TORCH_FN(empty_memory_format));
   m.impl("empty_strided", TORCH_FN(empty_with_strides));

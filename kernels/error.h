@@ -6,7 +6,7 @@
 #ifndef OPENMPS_KERNELS_ERROR_H
 #define OPENMPS_KERNELS_ERROR_H
 
-/* X(NAME, number, "text"): %V is value, %B bound, %D dimension. */
+/* X(NAME, number, "text"): %V is value, %B bound, %D dimension, %T the text with the number value (src/runtime/failure.h). */
 #define MPS_KERNEL_ERROR_LIST(X)                                                           \
   X(INDEX, 1, "index %V is out of bounds for dimension %D with size %B")                   \
   X(TARGET, 2, "Target %V is out of bounds.")                                              \
@@ -15,7 +15,10 @@
   X(DIVISION, 5, "ZeroDivisionError")                                                      \
   X(SINGULAR, 6, "The diagonal element %V is zero, the factorization could not be completed because the input matrix is singular.") \
   X(NEGATIVE, 7, "the value %V at position %B is negative")                                \
-  X(ASSERTION, 8, "assertion failed in a kernel (value %V, bound %B, dimension %D)")
+  X(ASSERTION, 8, "assertion failed in a kernel (value %V, bound %B, dimension %D)") \
+  X(REPEATS, 10, "repeats can not be negative")                                            \
+  X(REPEATS_SIZE, 11, "allocated size does not match required size")                       \
+  X(TEXT, 12, "%T")
 
 enum mps_kernel_error_kind {
 #define X(name, number, text) MPS_KERNEL_ERROR_##name = number,

@@ -46,7 +46,7 @@ _linalg_det.result _linalg_slogdet.sign linalg_householder_product
 # Registered by hand in the seams (bridge/storage.cpp, copy.cpp, ...), with what they need of the runtime.
 SEAMS = set("""
 empty.memory_format empty_strided resize_ _local_scalar_dense _copy_from _copy_from_and_resize set_.source_Storage_storage_offset set_
-fill_.Scalar fill_.Tensor
+fill_.Scalar fill_.Tensor _efficientzerotensor permute
 """.split())
 
 OURS = "openmps::native"

@@ -50,6 +50,12 @@ at::Tensor constant_pad_nd_mps(const at::Tensor &self, at::IntArrayRef pad, cons
   const auto padded = static_cast<int64_t>(pad.size() / 2);
   TORCH_CHECK(padded <= self.dim(), "Length of pad should be no more than twice the number of dimensions of the input. Pad length is ", pad.size(),
               "while the input has ", self.dim(), "dimensions.");
+  at::Tensor cut = self;  // what negative padding leaves
+  for (int64_t k = padded; k-- > 0;) {
+    const int64_t d = self.dim() - 1 - k;
+    if (pad[2 * k] < 0) cut = cut.narrow(d, -pad[2 * k], cut.size(d) + pad[2 * k]);
+    if (pad[2 * k + 1] < 0) cut = cut.narrow(d, 0, cut.size(d) + pad[2 * k + 1]);
+  }
   at::DimVector sizes(self.sizes());
   for (const auto k : c10::irange(padded)) {
     int64_t &size = sizes[self.dim() - 1 - k];
@@ -58,6 +64,7 @@ at::Tensor constant_pad_nd_mps(const at::Tensor &self, at::IntArrayRef pad, cons
                 " resulted in a negative output size, which is invalid. Check dimension ", self.dim() - 1 - k, " of your input.");
     size = wanted;
   }
+  if (cut.sizes() == at::IntArrayRef(sizes)) return cut.clone();  // as on the CPU, its strides are kept
   const at::Tensor out = empty(sizes, self.options().memory_format(self.suggest_memory_format()));
   const Operand self_(self, Operand::flagged), out_(out, Operand::output);
   check(mps_op_constant_pad(stream(), self_.pointer(), pad.data(), static_cast<uint32_t>(pad.size()), scalar(value), out_.pointer()));

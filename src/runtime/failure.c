@@ -10,6 +10,7 @@
 #include "kernels/error.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "runtime/failure.h"
 #include "runtime/state.h"
 
 void mps_failure_set(mps_failure *failure, mps_status status, const char *label, const char *text) {
@@ -59,6 +60,39 @@ static const char *text_of(uint32_t kind) {
   }
 }
 
+/* ---- texts of the caller's ---- */
+enum { TEXT_MAX = 1024 };
+static struct {
+  mps_mutex lock;
+  const char *texts[TEXT_MAX]; /* from 1 on */
+  int64_t count;
+} words = {.lock = MPS_MUTEX_INITIALIZER};
+
+int64_t mps_failure_text(const char *text) {
+  mps_mutex_lock(&words.lock);
+  int64_t number = 1;
+  while (number <= words.count && strcmp(words.texts[number], text) != 0) number++;
+  if (number > words.count) {
+    char *copy = number < TEXT_MAX ? malloc(strlen(text) + 1) : NULL;
+    if (copy) {
+      strcpy(copy, text);
+      words.texts[number] = copy;
+      words.count = number;
+    } else {
+      number = 0;
+    }
+  }
+  mps_mutex_unlock(&words.lock);
+  return number;
+}
+
+static const char *text_with(int64_t number) {
+  mps_mutex_lock(&words.lock);
+  const char *text = number > 0 && number <= words.count ? words.texts[number] : "assertion failed in a kernel";
+  mps_mutex_unlock(&words.lock);
+  return text;
+}
+
 static void format_report(const mps_kernel_error *error, char *out, size_t capacity) {
   size_t used = 0;
   for (const char *p = text_of(error->kind); *p && used + 24 < capacity; p++) {
@@ -67,6 +101,11 @@ static void format_report(const mps_kernel_error *error, char *out, size_t capac
       continue;
     }
     p++;
+    if (*p == 'T') {
+      int written = snprintf(out + used, capacity - used, "%s", text_with(error->value));
+      used = used + (size_t)written < capacity ? used + (size_t)written : capacity - 1;
+      continue;
+    }
     long long value = *p == 'V' ? (long long)error->value : *p == 'B' ? (long long)error->bound : (long long)error->dimension;
     used += (size_t)snprintf(out + used, capacity - used, "%lld", value);
   }

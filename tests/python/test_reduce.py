@@ -166,6 +166,8 @@ def test_norm_entries():
     compare(lambda x: x.norm(p=2, dim=1, dtype=torch.float32), x.half(), rtol=1e-5)
     compare(lambda x: torch.linalg.vector_norm(x, 2, 0, dtype=torch.float32), make((5, 6), torch.bfloat16), rtol=1e-5)
     compare(torch.linalg.vector_norm, torch.tensor([float("nan"), 1.0]))
+    for order in (float("inf"), -float("inf")):  # the gradient compares the norm with abs
+        compare_gradients(lambda x: torch.linalg.vector_norm(x, order, 0), make((8, 50), torch.complex64))
     compare(lambda x: torch.linalg.vector_norm(x, math.inf), torch.tensor([1.0, float("nan"), 5.0]))
     compare(lambda x: torch.linalg.vector_norm(x, -math.inf), torch.tensor([1.0, float("nan"), 5.0]))
 
