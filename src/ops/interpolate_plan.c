@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Taps while they are made: `taps_most` places a row, of which count[r] are used. */
+/* Taps while they are made: a row has `taps_most` places, of which count[r] are used. */
 typedef struct rows {
   const mps_axis *axis;
   bool single; /* scalar_t is float */
@@ -18,7 +18,8 @@ typedef struct rows {
   uint32_t taps_most;
   uint32_t *count;
   int32_t *index;
-  double *weight;
+  float *weight;  /* where scalar_t is float, */
+  double *exact;  /* and where it is double */
 } rows;
 
 /* A result as scalar_t holds it. Products, sums and quotients of two floats, taken in double, round to what float arithmetic gives. */
@@ -72,7 +73,10 @@ static int64_t split(const rows *r, double source, double *fraction) {
 static void put(rows *r, int64_t row, int64_t index, double weight) {
   const uint64_t at = (uint64_t)row * r->taps_most + r->count[row]++;
   r->index[at] = (int32_t)index;
-  r->weight[at] = weight;
+  if (r->single)
+    r->weight[at] = (float)weight;
+  else
+    r->exact[at] = weight;
 }
 
 /* ---- one output position of each filter ---- */
@@ -167,11 +171,14 @@ static void antialias(rows *r, int64_t position) {
     put(r, position, first + j, w);
     total = narrow(r, total + w);
   }
-  double *weights = r->weight + (uint64_t)position * r->taps_most;
-  for (int64_t j = 0; total != 0.0 && j < count; j++) {
-    weights[j] = narrow(r, weights[j] / total);
-    r->most = fmax(r->most, weights[j]);
-  }
+  const uint64_t at = (uint64_t)position * r->taps_most;
+  for (uint64_t j = at; total != 0.0 && j < at + (uint64_t)count; j++)
+    if (r->single) {
+      r->weight[j] = (float)((double)r->weight[j] / total);
+    } else {
+      r->exact[j] /= total;
+      r->most = fmax(r->most, r->exact[j]);
+    }
 }
 
 /* Fixed point without antialiasing: weights of taps beyond the borders are added to the border's; missing taps have weight 0. */
@@ -183,7 +190,7 @@ static void bounded(rows *r, int64_t position) {
   const int64_t unbounded = index - support + 1, first = unbounded > 0 ? unbounded : 0;
   const int64_t end = index + support + 1 < size ? index + support + 1 : size;
   const int64_t used = clamp(end - first, 0, taps);
-  double *weights = r->weight + position * taps;
+  double *weights = r->exact + position * taps;
   for (int64_t j = 0; j < taps; j++) put(r, position, first + j < size ? first + j : size - 1, 0.0);
   int64_t place = 0;
   for (int64_t j = 0; j < taps; j++) {
@@ -218,32 +225,33 @@ static uint32_t precision_of(double most) {
   return precision;
 }
 
-static mps_status finish(const rows *r, mps_axis_table *out) {
-  const int64_t row_count = r->axis->out_size;
-  uint64_t entries = 0;
-  for (int64_t i = 0; i < row_count; i++) entries += r->count[i];
-  mps_status status = allocate((uint64_t)row_count, entries, out);
-  if (status != MPS_STATUS_OK) return status;
-  const bool fixed = r->axis->weight == MPS_DTYPE_U8;
-  if (fixed) out->precision = precision_of(r->most);
-  uint32_t at = 0;
-  bool same = true;
-  for (uint64_t i = 0; i < (uint64_t)row_count; i++) {
-    out->start[i] = at;
-    same = same && r->count[i] == r->count[0];
-    for (uint32_t j = 0; j < r->count[i]; j++, at++) {
-      const double w = r->weight[i * r->taps_most + j], scaled = w * (1 << out->precision);
-      out->index[at] = r->index[i * r->taps_most + j];
-      if (fixed)
-        out->fixed_weight[at] = (int16_t)(scaled < 0.0 ? -0.5 + scaled : 0.5 + scaled);
-      else
-        out->weight[at] = (float)w;
-    }
+/* Doubles become integers of 16 bits. */
+static void fix(const rows *r, uint64_t places, mps_axis_table *out) {
+  out->precision = precision_of(r->most);
+  for (uint64_t i = 0; i < places; i++) {
+    const double scaled = r->exact[i] * (1 << out->precision);
+    out->fixed_weight[i] = (int16_t)(scaled < 0.0 ? -0.5 + scaled : 0.5 + scaled);
   }
-  out->start[row_count] = at;
-  out->taps = same && row_count ? r->count[0] : 0;
+}
+
+/* Takes out the places that rows do not use, and fills start, in whose memory the counts are. */
+static void close_up(const rows *r, mps_axis_table *out) {
+  uint32_t at = 0;
+  out->taps = out->rows ? r->count[0] : 0;
+  for (uint32_t i = 0; i < out->rows; i++) {
+    const uint32_t count = r->count[i], from = i * r->taps_most;
+    for (uint32_t j = 0; from != at && j < count; j++) {
+      out->index[at + j] = out->index[from + j];
+      out->fixed_weight[at + j] = out->fixed_weight[from + j];
+    }
+    if (count != out->taps) out->taps = 0;
+    out->start[i] = at;
+    at += count;
+  }
+  out->start[out->rows] = at;
+  memmove(out->index + at, out->fixed_weight, at * sizeof *out->index);
+  out->fixed_weight = out->index + at;
   out->span = r->taps_most;
-  return MPS_STATUS_OK;
 }
 
 static void fill(rows *r) {
@@ -273,15 +281,21 @@ mps_status mps_axis_table_make(const mps_axis *axis, mps_axis_table *out) {
   if (axis->in_size >= INT32_MAX || axis->out_size >= INT32_MAX / (int64_t)(r.taps_most + 1))
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "interpolate(): an axis of %lld elements is too long", (long long)axis->out_size);
   const uint64_t places = (uint64_t)axis->out_size * r.taps_most;
-  r.weight = malloc(places * (sizeof *r.weight + sizeof *r.index) + (uint64_t)axis->out_size * sizeof *r.count);
-  if (!r.weight) return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "interpolate(): no memory for %llu taps", (unsigned long long)places);
-  r.index = (int32_t *)(r.weight + places);
-  r.count = (uint32_t *)(r.index + places);
+  mps_status status = allocate((uint64_t)axis->out_size, places, out);
+  if (status == MPS_STATUS_OK && !r.single && !(r.exact = calloc(places, sizeof *r.exact))) {
+    mps_axis_table_free(out);
+    status = mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "interpolate(): no memory for %llu taps", (unsigned long long)places);
+  }
+  if (status != MPS_STATUS_OK) return status;
+  r.count = out->start;
+  r.index = out->index;
+  r.weight = out->weight;
   memset(r.count, 0, (uint64_t)axis->out_size * sizeof *r.count);
   fill(&r);
-  mps_status status = finish(&r, out);
-  free(r.weight);
-  return status;
+  if (r.exact) fix(&r, places, out);
+  close_up(&r, out);
+  free(r.exact);
+  return MPS_STATUS_OK;
 }
 
 mps_status mps_axis_table_make_identity(int64_t size, mps_dtype weight, mps_axis_table *out) {
