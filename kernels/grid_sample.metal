@@ -100,13 +100,14 @@ template <typename T, uint D> struct axis {
 // A block of points.
 template <typename T, uint D> struct block {
   uint count;
-  float x[D][BLOCK];     // coordinates in the input
+  float x[D][BLOCK]; // coordinates in the input
   float slope[D][BLOCK];
 
   template <uint P> void locate(constant mps_grid_sample_arguments &a, device const T *grid) {
+    const uint n = count;
     for (uint k = 0; k < D; k++) {
       const axis<T, D> s(a, k);
-      VECTORIZE for (uint i = 0; i < count; i++) {
+      VECTORIZE for (uint i = 0; i < n; i++) {
         float slope_ = s.factor;
         x[k][i] = s.template pad<P>(s.unnormalize(float(grid[i * D + k])), slope_);
         slope[k][i] = slope_;
@@ -132,22 +133,27 @@ template <typename T, uint D> struct neighbours {
   float side[D][2][BLOCK];
 
   void find(constant mps_grid_sample_arguments &a, thread const block<T, D> &b, thread const int *strides) {
+    const uint count = b.count;
     for (uint k = 0; k < D; k++)
-      VECTORIZE for (uint i = 0; i < b.count; i++) {
+      VECTORIZE for (uint i = 0; i < count; i++) {
         const float x = b.x[k][i], first = floor(x), far = as<T>(x - first);
         side[k][0][i] = D == 2 ? as<T>(1.0f - far) : as<T>(as<T>(first + 1.0f) - x);
         side[k][1][i] = far;
       }
+    int at[D][2][BLOCK]; // of each side, along each axis
+    for (uint k = 0; k < D; k++) {
+      const int size = a.size[k], stride = strides[k];
+      VECTORIZE for (uint i = 0; i < count; i++) {
+        const int index = index_of(floor(b.x[k][i]));
+        at[k][0][i] = index >= 0 && index < size ? index * stride : NOWHERE;
+        at[k][1][i] = index >= -1 && index < size - 1 ? (index + 1) * stride : NOWHERE;
+      }
+    }
     for (uint corner = 0; corner < 1u << D; corner++) {
-      VECTORIZE for (uint i = 0; i < b.count; i++) {
-        int at = 0;
-        bool inside = true;
-        for (uint k = 0; k < D; k++) {
-          const int index = index_of(floor(b.x[k][i])) + int(corner >> k & 1);
-          inside = inside && index >= 0 && index < a.size[k];
-          at += (index >= 0 && index < a.size[k] ? index : 0) * strides[k];
-        }
-        offset[corner][i] = inside ? at : NOWHERE;
+      thread const int *x = at[0][corner & 1], *y = at[1][corner >> 1 & 1], *z = at[D - 1][corner >> (D - 1) & 1];
+      VECTORIZE for (uint i = 0; i < count; i++) {
+        const bool inside = x[i] != NOWHERE && y[i] != NOWHERE && z[i] != NOWHERE;
+        offset[corner][i] = inside ? x[i] + y[i] + (D == 3 ? z[i] : 0) : NOWHERE;
       }
     }
   }
@@ -159,15 +165,13 @@ template <typename T, uint D> struct neighbours {
 
 template <typename T, uint D>
 inline void find_nearest(constant mps_grid_sample_arguments &a, thread const block<T, D> &b, thread const int *strides, thread int *offset) {
-  VECTORIZE for (uint i = 0; i < b.count; i++) {
-    int at = 0;
-    bool inside = true;
-    for (uint k = 0; k < D; k++) {
-      const int index = index_of(rint(b.x[k][i]));
-      inside = inside && index >= 0 && index < a.size[k];
-      at += (index >= 0 && index < a.size[k] ? index : 0) * strides[k];
+  const uint count = b.count;
+  for (uint k = 0; k < D; k++) {
+    const int size = a.size[k], stride = strides[k];
+    VECTORIZE for (uint i = 0; i < count; i++) {
+      const int index = index_of(rint(b.x[k][i])), before = k ? offset[i] : 0;
+      offset[i] = index >= 0 && index < size && before != NOWHERE ? before + index * stride : NOWHERE;
     }
-    offset[i] = inside ? at : NOWHERE;
   }
 }
 
@@ -182,21 +186,24 @@ template <typename T> struct cubic_neighbours {
   float weight[2][4][BLOCK], gradient[2][4][BLOCK];
 
   template <uint P> void find_offsets(constant mps_grid_sample_arguments &a, thread const block<T, 2> &b, thread const int *strides) {
+    const uint count = b.count;
     const axis<T, 2> sx(a, 0), sy(a, 1);
+    const int width = a.size[0], height = a.size[1], across = strides[0], down = strides[1];
     for (uint n = 0; n < 16; n++) {
       const float dx = float(n & 3) - 1.0f, dy = float(n >> 2) - 1.0f;
-      VECTORIZE for (uint i = 0; i < b.count; i++) {
+      VECTORIZE for (uint i = 0; i < count; i++) {
         const int x = index_of(trunc(sx.template pad<P>(as<T>(floor(b.x[0][i]) + dx))));
         const int y = index_of(trunc(sy.template pad<P>(as<T>(floor(b.x[1][i]) + dy))));
-        const bool inside = x >= 0 && x < a.size[0] && y >= 0 && y < a.size[1];
-        offset[n][i] = inside ? x * strides[0] + y * strides[1] : NOWHERE;
+        const bool inside = x >= 0 && x < width && y >= 0 && y < height;
+        offset[n][i] = inside ? x * across + y * down : NOWHERE;
       }
     }
   }
 
   void find(constant mps_grid_sample_arguments &a, thread const block<T, 2> &b, thread const int *strides) {
+    const uint count = b.count;
     for (uint k = 0; k < 2; k++)
-      VECTORIZE for (uint i = 0; i < b.count; i++) {
+      VECTORIZE for (uint i = 0; i < count; i++) {
         const float t = as<T>(b.x[k][i] - floor(b.x[k][i]));
         const float x0 = as<T>(t + 1.0f), x2 = as<T>(1.0f - t), x3 = as<T>(2.0f - t);
         weight[k][0][i] = cubic_outer<T>(x0);
@@ -224,13 +231,14 @@ template <typename T> inline float value_at(device const T *plane, int offset) {
 template <typename T, uint D>
 inline void sample_bilinear(constant mps_grid_sample_arguments &a, thread const block<T, D> &b, thread const int *strides, device const T *input,
                             device T *output) {
+  const uint count = b.count;
   neighbours<T, D> near;
   near.find(a, b, strides);
   float weights[1 << D][BLOCK];
   for (uint corner = 0; corner < 1u << D; corner++)
-    VECTORIZE for (uint i = 0; i < b.count; i++) weights[corner][i] = near.weight(corner, i);
+    VECTORIZE for (uint i = 0; i < count; i++) weights[corner][i] = near.weight(corner, i);
   for (long c = 0; c < a.channels; c++, input += a.in_channel, output += a.points) {
-    VECTORIZE for (uint i = 0; i < b.count; i++) {
+    VECTORIZE for (uint i = 0; i < count; i++) {
       float sum = value_at(input, near.offset[0][i]) * weights[0][i];
       if (D == 3) sum = near.offset[0][i] == NOWHERE ? 0.0f : sum;
       for (uint corner = 1; corner < 1u << D; corner++) {
@@ -245,21 +253,23 @@ inline void sample_bilinear(constant mps_grid_sample_arguments &a, thread const 
 template <typename T, uint D>
 inline void sample_nearest(constant mps_grid_sample_arguments &a, thread const block<T, D> &b, thread const int *strides, device const T *input,
                            device T *output) {
+  const uint count = b.count;
   int offset[BLOCK];
   find_nearest<T, D>(a, b, strides, offset);
   for (long c = 0; c < a.channels; c++, input += a.in_channel, output += a.points)
-    VECTORIZE for (uint i = 0; i < b.count; i++) output[i] = offset[i] == NOWHERE ? T(0) : input[offset[i]];
+    VECTORIZE for (uint i = 0; i < count; i++) output[i] = offset[i] == NOWHERE ? T(0) : input[offset[i]];
 }
 
 template <typename T>
 inline void sample_bicubic(constant mps_grid_sample_arguments &a, thread const block<T, 2> &b, thread const int *strides, device const T *input,
                            device T *output) {
+  const uint count = b.count;
   cubic_neighbours<T> near;
   near.find(a, b, strides);
   for (long c = 0; c < a.channels; c++, input += a.in_channel, output += a.points) {
     float sums[BLOCK];
     for (uint y = 0; y < 4; y++)
-      VECTORIZE for (uint i = 0; i < b.count; i++) {
+      VECTORIZE for (uint i = 0; i < count; i++) {
         float row = near.weight[0][0][i] * value_at(input, near.offset[4 * y][i]);
         row += near.weight[0][1][i] * value_at(input, near.offset[4 * y + 1][i]);
         row += near.weight[0][2][i] * value_at(input, near.offset[4 * y + 2][i]);
@@ -267,7 +277,7 @@ inline void sample_bicubic(constant mps_grid_sample_arguments &a, thread const b
         row *= near.weight[1][y][i];
         sums[i] = y ? sums[i] + row : row;
       }
-    for (uint i = 0; i < b.count; i++) output[i] = T(sums[i]);
+    for (uint i = 0; i < count; i++) output[i] = T(sums[i]);
   }
 }
 template <typename T>
@@ -278,9 +288,10 @@ inline void sample_bicubic(constant mps_grid_sample_arguments &, thread const bl
 template <typename T, uint D>
 inline void scatter_bilinear(constant mps_grid_sample_arguments &a, thread const block<T, D> &b, thread const int *strides, device const T *grad,
                              device float *to) {
+  const uint count = b.count;
   neighbours<T, D> near;
   near.find(a, b, strides);
-  for (uint i = 0; i < b.count; i++) {
+  for (uint i = 0; i < count; i++) {
     const float g = float(grad[i]);
     for (uint corner = 0; corner < 1u << D; corner++)
       if (near.offset[corner][i] != NOWHERE) to[near.offset[corner][i]] += near.weight(corner, i) * g;
@@ -290,18 +301,20 @@ inline void scatter_bilinear(constant mps_grid_sample_arguments &a, thread const
 template <typename T, uint D>
 inline void scatter_nearest(constant mps_grid_sample_arguments &a, thread const block<T, D> &b, thread const int *strides, device const T *grad,
                             device float *to) {
+  const uint count = b.count;
   int offset[BLOCK];
   find_nearest<T, D>(a, b, strides, offset);
-  for (uint i = 0; i < b.count; i++)
+  for (uint i = 0; i < count; i++)
     if (offset[i] != NOWHERE) to[offset[i]] += float(grad[i]);
 }
 
 template <typename T>
 inline void scatter_bicubic(constant mps_grid_sample_arguments &a, thread const block<T, 2> &b, thread const int *strides, device const T *grad,
                             device float *to) {
+  const uint count = b.count;
   cubic_neighbours<T> near;
   near.find(a, b, strides);
-  for (uint i = 0; i < b.count; i++) {
+  for (uint i = 0; i < count; i++) {
     const float g = float(grad[i]);
     for (uint n = 0; n < 16; n++)
       if (near.offset[n][i] != NOWHERE) to[near.offset[n][i]] += g * near.weight[0][n & 3][i] * near.weight[1][n >> 2][i];
@@ -315,10 +328,11 @@ inline void scatter_bicubic(constant mps_grid_sample_arguments &, thread const b
 template <typename T, uint D>
 inline void slope_bilinear(constant mps_grid_sample_arguments &a, thread const block<T, D> &b, thread const int *strides, device const T *input,
                            device const T *grad, thread float (*sums)[BLOCK]) {
+  const uint count = b.count;
   neighbours<T, D> near;
   near.find(a, b, strides);
   for (long c = 0; c < a.channels; c++, input += a.in_channel, grad += a.points) {
-    VECTORIZE for (uint i = 0; i < b.count; i++) {
+    VECTORIZE for (uint i = 0; i < count; i++) {
       const float g = float(grad[i]);
       float value[1 << D];
       for (uint corner = 0; corner < 1u << D; corner++) value[corner] = value_at(input, near.offset[corner][i]);
@@ -343,11 +357,12 @@ inline void slope_bilinear(constant mps_grid_sample_arguments &a, thread const b
 template <typename T>
 inline void slope_bicubic(constant mps_grid_sample_arguments &a, thread const block<T, 2> &b, thread const int *strides, device const T *input,
                           device const T *grad, thread float (*sums)[BLOCK]) {
+  const uint count = b.count;
   cubic_neighbours<T> near;
   near.find(a, b, strides);
   for (long c = 0; c < a.channels; c++, input += a.in_channel, grad += a.points)
     for (uint n = 0; n < 16; n++)
-      VECTORIZE for (uint i = 0; i < b.count; i++) {
+      VECTORIZE for (uint i = 0; i < count; i++) {
         const float value = value_at(input, near.offset[n][i]) * float(grad[i]);
         sums[0][i] -= value * near.gradient[0][n & 3][i] * near.weight[1][n >> 2][i];
         sums[1][i] -= value * near.gradient[1][n >> 2][i] * near.weight[0][n & 3][i];

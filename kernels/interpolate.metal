@@ -70,11 +70,19 @@ inline void vector_line(device const S *line, uint vector, device const uint *st
                         uint begin, uint end, uint precision, device typename A::row *row) {
   typedef typename A::sum sum_type;
   for (uint o = begin; o < end; o++, row += vector) {
+    const uint first = start[o], taps = start[o + 1] - first;
+    if (taps == 2) {
+      device const S *a = line + long(indices[first]) * vector, *b = line + long(indices[first + 1]) * vector;
+      const typename A::weight v = weights[first], w = weights[first + 1];
+      VECTORIZE for (uint c = 0; c < vector; c++)
+        row[c] = A::end(A::begin(precision) + (sum_type(a[c]) * v + sum_type(b[c]) * w), precision);
+      continue;
+    }
     for (uint c = 0; c < vector; c += BLOCK) {
       const uint count = min(BLOCK, vector - c);
       sum_type sums[BLOCK];
       for (uint i = 0; i < count; i++) sums[i] = A::begin(precision);
-      for (uint t = start[o]; t < start[o + 1]; t++) {
+      for (uint t = first; t < first + taps; t++) {
         device const S *pixel = line + long(indices[t]) * vector + c;
         const typename A::weight w = weights[t];
         VECTORIZE for (uint i = 0; i < count; i++) sums[i] += sum_type(pixel[i]) * w;
@@ -242,6 +250,10 @@ kernel void interpolate(device const T *input [[buffer(0)]], device T *output [[
       for (uint i = 0; i < slot_count; i++) tags[i] = -1;
     }
     const uint place = uint(r - plane * rows_of_plane), od = place / a.out_size[1], oh = place - od * a.out_size[1];
+    if (a.direct) { // rows are floats, and so are the result's
+      make_line<T>(a, source, a.in_stride[2], table, begin, end, (device typename A::row *)(target + begin));
+      continue;
+    }
     device const uint *d_start = starts + a.axis[0].start + od, *h_start = starts + a.axis[1].start + oh;
     lines<T> from;
     from.slots = slots;

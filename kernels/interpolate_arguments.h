@@ -33,6 +33,7 @@ typedef struct mps_interpolate_arguments {
   uint32_t column_block;       /* columns a thread takes */
   uint32_t vector;             /* elements of a pixel that share a row of the width's table */
   uint32_t spread;             /* the width's table is by tap, then column, a row for each element: [tap][column] */
+  uint32_t direct;             /* lines are the result's rows: nothing is summed across them */
   uint32_t staged;             /* source lines are converted to contiguous floats first */
   uint32_t threads;            /* that share the rows */
   uint32_t scratch_words;      /* of one thread: a tag for each slot, slots of column_block, a staged line */

@@ -147,7 +147,8 @@ static void plan_lines(const interpolation *call, interpolation_plan *p) {
   a->columns = (uint32_t)(target->sizes[last] * (together ? channels : 1));
   if (together) a->in_stride[2] = a->out_stride[2] = 1;
   const bool convert = source->dtype != MPS_DTYPE_F32 || a->in_stride[2] != 1;
-  a->staged = convert && source->dtype != MPS_DTYPE_U8 && !moves(call) && a->line_length <= STAGED_RATIO * a->columns;
+  a->direct = call->dimensions == 1 && source->dtype == MPS_DTYPE_F32 && a->out_stride[2] == 1 && !moves(call);
+  a->staged = !a->direct && convert && source->dtype != MPS_DTYPE_U8 && !moves(call) && a->line_length <= STAGED_RATIO * a->columns;
 }
 
 /* Threads share rows; where rows are few, columns too. */
