@@ -143,8 +143,56 @@ inline void fill_slot(constant mps_interpolate_arguments &a, device const T *lin
   stage<T>(a, line, table, begin, end, staging);
   make_line<T>(a, (device const float *)staging, 1, table, begin, end, row);
 }
-template <> inline void fill_slot<uchar>(constant mps_interpolate_arguments &, device const uchar *, device const int *, uint, uint, device float *,
-                                         device uchar *) {}
+
+// Bytes: up to four channels become pixels of four bytes, whose sums are taken together.
+inline void make_quads(constant mps_interpolate_arguments &a, device const uchar *line, device uchar *to) {
+  const long step = a.in_stride[2], last = a.quads - 1;
+  device const uchar *p = line, *q = line + min(1l, last) * a.in_channel, *r = line + min(2l, last) * a.in_channel, *s = line + last * a.in_channel;
+  const uint length = a.line_length;
+#define QUADS(STEP)                                \
+  VECTORIZE for (uint x = 0; x < length; x++) {    \
+    to[4 * x] = p[x * (STEP)];                     \
+    to[4 * x + 1] = q[x * (STEP)];                 \
+    to[4 * x + 2] = r[x * (STEP)];                 \
+    to[4 * x + 3] = s[x * (STEP)];                 \
+  }
+  if (step == 1) {
+    QUADS(1)
+  } else if (step == 3) {
+    QUADS(3)
+  } else {
+    QUADS(step)
+  }
+}
+
+template <> inline void fill_slot<uchar>(constant mps_interpolate_arguments &a, device const uchar *line, device const int *table, uint begin, uint end,
+                                         device float *staging, device uchar *row) {
+  make_quads(a, line, (device uchar *)staging);
+  constant mps_interpolate_axis &axis = a.axis[2];
+  device const uchar4 *pixels = (device const uchar4 *)staging;
+  device const int *indices = table + axis.index, *weights = table + axis.weight;
+  device const uint *start = (device const uint *)(table + axis.start);
+  device uchar4 *to = (device uchar4 *)row;
+  for (uint o = begin / 4; o < end / 4; o++) {
+    int4 sum = int4(1 << (axis.precision - 1));
+    for (uint t = start[o]; t < start[o + 1]; t++) sum += int4(pixels[indices[t]]) * weights[t];
+    to[o] = uchar4(clamp(sum >> int(axis.precision), 0, 255));
+  }
+}
+
+// The channels of a line of quads, each to its place.
+inline void part_quads(constant mps_interpolate_arguments &a, device const uchar *quads, device uchar *out) {
+  const uint count = a.columns / 4;
+  const long step = a.out_stride[2];
+  for (uint c = 0; c < a.quads; c++, out += a.out_channel) {
+    if (step == 1) {
+      VECTORIZE for (uint x = 0; x < count; x++) out[x] = quads[4 * x + c];
+    } else {
+      VECTORIZE for (uint x = 0; x < count; x++) out[x * step] = quads[4 * x + c];
+    }
+  }
+}
+template <typename T> inline void part_quads(constant mps_interpolate_arguments &, device const uchar *, device T *) {}
 
 // ---- across lines ----
 
@@ -236,7 +284,7 @@ kernel void interpolate(device const T *input [[buffer(0)]], device T *output [[
   const uint slot_count = a.axis[0].span * a.axis[1].span;
   device int *tags = (device int *)(scratch + (ulong(position.y) * a.threads + position.x) * a.scratch_words);
   device typename A::row *slots = (device typename A::row *)(tags + slot_count);
-  device float *staging = (device float *)(tags + a.scratch_words) - a.line_length;
+  device float *staging = (device float *)(tags + a.scratch_words) - a.staging_words;
   device const uint *starts = (device const uint *)table;
   const uint rows_of_plane = a.out_size[0] * a.out_size[1];
   long plane = -1;
@@ -278,7 +326,14 @@ kernel void interpolate(device const T *input [[buffer(0)]], device T *output [[
         else
           make_line<T>(a, line, a.in_stride[2], table, begin, end, slots + ulong(slot) * a.column_block);
       }
-    combine<T>(from, end - begin, a.axis[1].precision, target + od * a.out_stride[0] + oh * a.out_stride[1] + begin * a.out_stride[2], a.out_stride[2]);
+    device T *out = target + od * a.out_stride[0] + oh * a.out_stride[1];
+    if (is_same<T, uchar>::value && a.quads) {
+      device T *quads = (device T *)(staging + a.line_length);
+      combine<T>(from, a.columns, a.axis[1].precision, quads, 1);
+      part_quads(a, (device const uchar *)quads, out);
+    } else {
+      combine<T>(from, end - begin, a.axis[1].precision, out + begin * a.out_stride[2], a.out_stride[2]);
+    }
   }
 }
 

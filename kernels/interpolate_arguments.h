@@ -35,6 +35,8 @@ typedef struct mps_interpolate_arguments {
   uint32_t spread;             /* the width's table is by tap, then column, a row for each element: [tap][column] */
   uint32_t direct;             /* lines are the result's rows: nothing is summed across them */
   uint32_t staged;             /* source lines are converted to contiguous floats first */
+  uint32_t quads;              /* bytes: 2 to 4 channels that are computed together, as pixels of 4 bytes; 0: planes on their own */
+  uint32_t staging_words;      /* behind the slots: a staged line; for quads, a line of the result too */
   uint32_t threads;            /* that share the rows */
   uint32_t scratch_words;      /* of one thread: a tag for each slot, slots of column_block, a staged line */
 } mps_interpolate_arguments;

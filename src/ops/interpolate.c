@@ -15,6 +15,7 @@
 
 enum {
   MOST_THREADS = 128,      /* shares of the rows */
+  SHARES_PER_CORE = 4,     /* where more would mean that shares begin again with lines that others have too */
   SPREAD_CHANNELS = 16,    /* channels last: fewer channels than this are written out in the width's table */
   COLUMN_BLOCK = 8192,     /* a line is cut into blocks of about this many elements where there are few rows */
   STAGED_RATIO = 4,        /* source lines are converted as a whole unless they are this much longer than the result's */
@@ -29,6 +30,7 @@ typedef struct interpolation {
   uint32_t dimensions;
   bool align_corners, backward;
   const double *scale[3]; /* by dimension; NULL where not given */
+  uint32_t cores;
 } interpolation;
 
 typedef struct interpolation_plan {
@@ -130,6 +132,22 @@ static bool holds_channels(const mps_tensor *tensor) {
   return tensor->sizes[1] > 1 && tensor->strides[1] == 1 && tensor->strides[tensor->rank - 1] == tensor->sizes[1];
 }
 
+/* Few channels of bytes are computed together, whatever their layout: slots hold pixels of four bytes. */
+static void plan_quads(const interpolation *call, mps_interpolate_arguments *a) {
+  const mps_tensor *source = call->source, *target = call->target;
+  const uint32_t last = source->rank - 1;
+  strides_of(source, &a->in_batch, &a->in_channel, a->in_stride);
+  strides_of(target, &a->out_batch, &a->out_channel, a->out_stride);
+  a->channels = 1;
+  a->quads = (uint32_t)source->sizes[1];
+  a->vector = 4;
+  a->spread = 0;
+  a->line_length = (uint32_t)source->sizes[last];
+  a->columns = (uint32_t)target->sizes[last] * 4;
+  a->staged = 1;
+  a->staging_words = a->line_length + (uint32_t)target->sizes[last];
+}
+
 /* What a line is: the width of one plane, or all channels of the width. */
 static void plan_lines(const interpolation *call, interpolation_plan *p) {
   mps_interpolate_arguments *a = &p->arguments;
@@ -146,9 +164,14 @@ static void plan_lines(const interpolation *call, interpolation_plan *p) {
   a->line_length = (uint32_t)(source->sizes[last] * (together ? channels : 1));
   a->columns = (uint32_t)(target->sizes[last] * (together ? channels : 1));
   if (together) a->in_stride[2] = a->out_stride[2] = 1;
+  if (source->dtype == MPS_DTYPE_U8 && !moves(call) && channels > 1 && channels <= 4 && !few_taps) {
+    plan_quads(call, a);
+    return;
+  }
   const bool convert = source->dtype != MPS_DTYPE_F32 || a->in_stride[2] != 1;
   a->direct = call->dimensions == 1 && source->dtype == MPS_DTYPE_F32 && a->out_stride[2] == 1 && !moves(call);
   a->staged = !a->direct && convert && source->dtype != MPS_DTYPE_U8 && !moves(call) && a->line_length <= STAGED_RATIO * a->columns;
+  a->staging_words = a->staged ? a->line_length : 0;
 }
 
 /* Threads share rows; where rows are few, columns too. */
@@ -156,13 +179,16 @@ static void plan_threads(const interpolation *call, interpolation_plan *p) {
   mps_interpolate_arguments *a = &p->arguments;
   const uint32_t element = call->source->dtype == MPS_DTYPE_U8 ? 1 : 4, slots = a->axis[0].span * a->axis[1].span;
   a->column_block = a->columns;
-  if (a->rows < MOST_THREADS && a->columns > 2 * COLUMN_BLOCK) {
+  if (a->rows < MOST_THREADS && a->columns > 2 * COLUMN_BLOCK && !a->quads) {
     const uint32_t unit = a->vector * (a->channels == 1 ? (uint32_t)call->source->sizes[1] / a->vector : 1);
     a->column_block = (COLUMN_BLOCK + unit - 1) / unit * unit;
   }
   p->column_blocks = (a->columns + a->column_block - 1) / a->column_block;
-  const uint64_t words = slots + ((uint64_t)slots * a->column_block * element + 3) / 4 + (a->staged ? a->line_length : 0);
-  uint64_t threads = (uint64_t)(a->rows < MOST_THREADS ? a->rows : MOST_THREADS);
+  const uint64_t words = slots + ((uint64_t)slots * a->column_block * element + 3) / 4 + a->staging_words;
+  /* A share's first row needs all its lines, the next one few more. */
+  const int64_t least = SHARES_PER_CORE * (int64_t)call->cores, amortized = a->rows / (8 * (int64_t)a->axis[1].span);
+  int64_t shares = moves(call) || amortized > MOST_THREADS ? MOST_THREADS : amortized > least ? amortized : least;
+  uint64_t threads = (uint64_t)(a->rows < shares ? a->rows : shares);
   while (threads > 1 && threads * p->column_blocks * words * 4 > SCRATCH_BYTES) threads /= 2;
   a->threads = (uint32_t)threads;
   a->scratch_words = (uint32_t)((words + 15) / 16 * 16);
@@ -280,6 +306,7 @@ static mps_status interpolate(mps_stream *stream, interpolation call) {
   }
   if (status != MPS_STATUS_OK) return status;
   call.source = &source;
+  call.cores = mps_device_get_info(mps_stream_device(stream))->core_count;
   interpolation_plan p;
   status = plan(&call, &p);
   if (status == MPS_STATUS_OK) status = encode(stream, &call, &p);
