@@ -13,7 +13,7 @@ using namespace metal;
 
 namespace {
 
-constant constexpr uint BLOCK = 64;
+constant constexpr uint BLOCK = 256; // columns that are summed in private memory
 
 // What rows, sums and weights are of; how a sum becomes an element of a row. Floats begin with the zero that changes nothing.
 template <typename T> struct arithmetic {
