@@ -51,11 +51,9 @@ void fallback(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
 
 TORCH_LIBRARY_IMPL(_, MPS, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>()); }
 
-// Upstream runs these on the CPU without asking.
+// Upstream runs this on the CPU without asking (and linalg_svd, which is native here).
 TORCH_LIBRARY_IMPL(aten, MPS, m) {
   m.impl("embedding_renorm_", torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
-  m.impl("linalg_svd", torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
-  m.impl("linalg_svd.U", torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
 }
 
 }  // namespace

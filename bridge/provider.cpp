@@ -62,6 +62,7 @@ void run_piece(void *context, uint32_t index) {
 }
 
 bool takes(mps_dense_kind kind, mps_dtype dtype) {
+  if (kind >= MPS_DENSE_CHOLESKY) return dtype == MPS_DTYPE_F32 || dtype == MPS_DTYPE_C64;
   switch (dtype) {
     case MPS_DTYPE_F32:
     case MPS_DTYPE_F16:
@@ -134,7 +135,8 @@ bool has_native(at::ScalarType type) {
 namespace openmps {
 
 const mps_dense_provider *dense_provider() {
-  static const mps_dense_provider provider = {"torch", dense::takes, dense::gemm, dense::convolution, dense::convolution_backward};
+  static const mps_dense_provider provider = {"torch", dense::takes, dense::gemm, dense::convolution, dense::convolution_backward,
+                                              dense::factorize};
   return &provider;
 }
 

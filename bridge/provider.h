@@ -25,6 +25,7 @@ namespace dense {
 mps_status gemm(const mps_dense_gemm *call);
 mps_status convolution(const mps_dense_convolution *call);
 mps_status convolution_backward(const mps_dense_convolution_backward *call);
+mps_status factorize(const mps_dense_factorization *call);
 
 // Runs work(i) for each i < count on the device's workers, each with the libraries held to one thread and dispatch below autograd; the
 // first exception becomes PROVIDER_ERROR.

@@ -16,6 +16,7 @@
   X(SINGULAR, 6, "The diagonal element %V is zero, the factorization could not be completed because the input matrix is singular.") \
   X(NEGATIVE, 7, "the value %V at position %B is negative")                                \
   X(ASSERTION, 8, "assertion failed in a kernel (value %V, bound %B, dimension %D)") \
+  X(PIVOT, 9, "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result of lu_factor?") \
   X(REPEATS, 10, "repeats can not be negative")                                            \
   X(REPEATS_SIZE, 11, "allocated size does not match required size")                       \
   X(TEXT, 12, "%T")

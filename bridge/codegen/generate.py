@@ -6,6 +6,7 @@ from the operator table, src/ops/table/*.yaml. Three kinds of entries are regist
   serves   an ATen entry whose arguments equal the C function's: the body that converts and calls is written here;
   glue     an ATen entry whose kernel is written by hand in bridge/native/<family>.cpp (declared in bridge/kernels/<family>.h);
   exported a kernel that the wheel exports and that calls no device code of its own (views and compositions).
+Glue for entries that upstream does not list under MPS registers itself in its file, or the entry is among OTHERS (structured ones).
 
 Usage: generate.py --table DIR --native DIR --out DIR --shards N
 Sparse tensors have dispatch keys of their own: the kernels that SparseMPS and SparseCsrMPS share with the CPU are compositions, registered as
@@ -41,6 +42,12 @@ view_as_real view_as_complex as_strided _embedding_bag_backward isin.Tensor_Scal
 norm.dtype_out norm.out zero_ rsub.Tensor _to_sparse.sparse_dim _to_sparse set_.source_Storage set_.source_Tensor is_set_to view
 index_fill_.int_Tensor cholesky.out cholesky_inverse remainder.Scalar_Tensor unfold hardtanh.out hardtanh hardtanh_ linalg_lu.out
 _linalg_det.result _linalg_slogdet.sign linalg_householder_product
+""".split())
+
+# Entries that upstream lists for the CPU and not for MPS: their kernels (glue or exported) have the names of the CPU's.
+OTHERS = set("""
+linalg_lu_solve.out linalg_ldl_factor_ex.out linalg_ldl_solve.out geqrf.a geqrf ormqr.out ormqr _linalg_svd.U _linalg_eigh.eigenvalues linalg_eig
+linalg_eig.out _linalg_eigvals linalg_eigvals.out linalg_lstsq.out
 """.split())
 
 # Registered by hand in the seams (bridge/storage.cpp, copy.cpp, ...), with what they need of the runtime.
@@ -246,7 +253,13 @@ def sparse_text(parsed):
 def upstream():
     folder = os.path.join(os.path.dirname(torchgen.__file__), "packaged/ATen/native")
     parsed = parse_native_yaml(f"{folder}/native_functions.yaml", f"{folder}/tags.yaml")
-    return parsed, parsed.backend_indices[DispatchKey.MPS]
+    return parsed, parsed.backend_indices[DispatchKey.MPS], parsed.backend_indices[DispatchKey.CPU]
+
+
+def with_others(mps, cpu):
+    """The MPS index, with OTHERS from the CPU's."""
+    others = {name: kernel for name, kernel in cpu.index.items() if str(name) in OTHERS and name not in mps.index}
+    return dataclasses.replace(mps, index={**mps.index, **others})
 
 
 def choose(name, kernel, claimed, written):
@@ -268,8 +281,10 @@ def main():
     options.add_argument("--shards", type=int, default=12)
     options = options.parse_args()
 
-    parsed, mps = upstream()
+    parsed, mps, cpu = upstream()
     claimed, words = claims(load_rows(options.table)), written_names(options.native)
+    listed_upstream = {str(name) for name in mps.index}
+    mps = with_others(mps, cpu)
     written = set().union(*words.values())
     by_name = {str(f.func.name): f for f in parsed.native_functions}
     unknown = sorted(name for name in claimed if name not in by_name)
@@ -295,6 +310,7 @@ def main():
             else:
                 writer.add_unstructured(group, entry)
     native += [name for name in entries if name in SEAMS]
+    native, entries = [name for name in native if name in listed_upstream], {name: entries[name] for name in entries if name in listed_upstream}
     # Glue for entries that upstream does not list under MPS (convolution_overrideable) registers itself in its file.
 
     # Entries that exist in some versions of torch only are left out there; a name that exists nowhere is a slip of the pen.

@@ -4,7 +4,7 @@
  *
  * A provider works on addresses: a step calls it on the stream's executor thread when the operands are ready. It must not touch
  * OpenMPS objects, must not wait for the caller, and turns its own failures into PROVIDER_ERROR with a text. What a device's provider
- * does not take (or where there is none), OpenMPS's own kernels do.
+ * does not take (or where there is none), OpenMPS's own kernels do; factorisations need one.
  */
 #ifndef OPENMPS_DENSE_H
 #define OPENMPS_DENSE_H
@@ -63,7 +63,68 @@ typedef enum mps_dense_kind {
   MPS_DENSE_GEMM,
   MPS_DENSE_CONVOLUTION,
   MPS_DENSE_CONVOLUTION_BACKWARD,
+  /* Factorisations (mps_dense_factorization says which operands each has) */
+  MPS_DENSE_CHOLESKY,
+  MPS_DENSE_CHOLESKY_INVERSE,
+  MPS_DENSE_CHOLESKY_SOLVE,
+  MPS_DENSE_FACTOR_LU,
+  MPS_DENSE_SOLVE_LU,
+  MPS_DENSE_SOLVE_TRIANGULAR,
+  MPS_DENSE_FACTOR_LDL,
+  MPS_DENSE_SOLVE_LDL,
+  MPS_DENSE_FACTOR_QR,
+  MPS_DENSE_FORM_Q,
+  MPS_DENSE_MULTIPLY_Q,
+  MPS_DENSE_SVD,
+  MPS_DENSE_EIGEN_HERMITIAN,
+  MPS_DENSE_EIGEN,
+  MPS_DENSE_LEAST_SQUARES,
 } mps_dense_kind;
+
+/* A matrix of each batch item, column-major: element (row, column) of item i at data[i * batch_stride + column * leading + row]. A vector
+ * is one column. Strides count elements; data NULL: absent. */
+typedef struct mps_dense_columns {
+  void *data;
+  int64_t leading, batch_stride;
+} mps_dense_columns;
+
+typedef enum mps_dense_transpose { MPS_DENSE_PLAIN, MPS_DENSE_TRANSPOSED, MPS_DENSE_ADJOINT } mps_dense_transpose;
+
+/* LAPACK's drivers of least squares. */
+typedef enum mps_dense_driver { MPS_DENSE_GELS, MPS_DENSE_GELSY, MPS_DENSE_GELSD, MPS_DENSE_GELSS } mps_dense_driver;
+
+/* A matrix factorisation, or what is done with one, for each of `batch` items; f32 or c64. m, n and k may be 0. Operands by kind
+ * (f: `dtype`, r: its real type; < in, > out, <> changed in place; sizes are rows x columns):
+ *
+ * CHOLESKY            a <> f n x n: the factor, of the `upper` or lower triangle, the other one zeros; info >
+ * CHOLESKY_INVERSE    a <> f n x n: a factor becomes the inverse of what it is a factor of, whole; info >
+ * CHOLESKY_SOLVE      a < f n x n: a factor; b <> f n x k: right-hand sides become solutions
+ * FACTOR_LU           a <> f m x n; pivots > i32 min(m, n), from 1; info >
+ * SOLVE_LU            a < f n x n, pivots <; b <> f n x k, or k x n unless `is_left`
+ * SOLVE_TRIANGULAR    a < f n x n, its `upper` or lower triangle, `unit`: ones on the diagonal; b as above
+ * FACTOR_LDL          a <> f n x n (lower triangle; `hermitian`); pivots > i32 n as LAPACK writes them; info >
+ * SOLVE_LDL           a < f n x n, pivots <; b <> f n x k
+ * FACTOR_QR           a <> f m x n: R and reflectors; values > f min(m, n): their factors
+ * FORM_Q              a <> f m x n: the first k columns are reflectors, becomes the first n columns of Q; values < f k
+ * MULTIPLY_Q          a < f m x k (n x k unless `is_left`), values < f k; b <> f m x n becomes op(Q) b or b op(Q)
+ * SVD                 a <> f m x n, destroyed; values > r min(m, n); unless absent left > f m x m, right > f n x n (V^H), without
+ *                     `full` only min(m, n) columns or rows of them; info >
+ * EIGEN_HERMITIAN     a <> f n x n, its `upper` or lower triangle, becomes the vectors when `vectors`; values > r n; info >
+ * EIGEN               a <> f n x n, destroyed; values > c64 n; left (absent: not wanted) > c64 n x n: right eigenvectors; info >
+ * LEAST_SQUARES       a <> f m x n, destroyed; b <> f max(m, n) x k; by `driver`, singular values below `tolerance` times the largest
+ *                     count as 0; unless absent values > r min(m, n), ranks > i64; info >
+ *
+ * info (i32, one an item) is LAPACK's: 0 or how it failed. */
+typedef struct mps_dense_factorization {
+  mps_dense_kind kind;
+  mps_dtype dtype;
+  int64_t batch, m, n, k;
+  mps_dense_columns a, b, left, right, values, pivots, ranks, info;
+  mps_dense_transpose transpose; /* of op(a) in SOLVE_LU, SOLVE_TRIANGULAR; of Q in MULTIPLY_Q (TRANSPOSED of a complex Q is the adjoint) */
+  mps_dense_driver driver;
+  bool upper, is_left, unit, hermitian, full, vectors;
+  double tolerance;
+} mps_dense_factorization;
 
 typedef struct mps_dense_provider {
   const char *name;
@@ -72,6 +133,7 @@ typedef struct mps_dense_provider {
   mps_status (*gemm)(const mps_dense_gemm *call);
   mps_status (*convolution)(const mps_dense_convolution *call);
   mps_status (*convolution_backward)(const mps_dense_convolution_backward *call);
+  mps_status (*factorize)(const mps_dense_factorization *call); /* kinds from CHOLESKY on; may be NULL */
 } mps_dense_provider;
 
 /* The provider of a device; the struct must live as long as the process. NULL takes it away: calls encoded from then on use OpenMPS's kernels. */

@@ -1,11 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a torch that was built without MPS lacks in Python: the flag, a few bindings, and storages."""
 import contextlib
+import sys
+
+
+def _make_room():
+    """torch itself registers one kernel for mps, of linalg_lu_solve.out in Python. It leaves an empty out= as it is, and registering over it warns."""
+    library = getattr(sys.modules.get("torch._refs.linalg"), "mps_lib", None)
+    if library is not None:
+        library._destroy()
 
 
 def install(torch):
     """Loads the bridge and completes torch. False when torch answered for mps before, and will not ask again."""
     from . import _bridge, _exit
+
+    _make_room()
 
     if not torch._C._mps_is_available():
         return False
