@@ -12,7 +12,6 @@ using namespace metal;
 #define WIDTH MPS_FFT_WIDTH
 #define ELEMENT MPS_FFT_ELEMENT
 #define VECTORIZE _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
-#define BLOCK 16 // elements that are transposed while they stay in the first cache
 
 // ---- passes ----
 
@@ -134,40 +133,138 @@ inline fft_tile locate_tile(constant mps_fft_arguments &a, long tile) {
   return t;
 }
 
-// Rows of neighbouring complex values, four by four.
-inline void load_rows(device const float *__restrict in, long lane, long count, device float *re, device float *im) {
-  for (long block = 0; block < count; block += BLOCK) {
-    const long stop = block + BLOCK < count ? block + BLOCK : count;
-    for (uint v = 0; v < WIDTH; v += 4) {
-      device const float *p = in + v * lane;
-      long k = block;
-      for (; k + 2 <= stop; k += 2) {
-        const float4 a = float4(*(device const packed_float4 *)(p + 2 * k)), b = float4(*(device const packed_float4 *)(p + lane + 2 * k));
-        const float4 c = float4(*(device const packed_float4 *)(p + 2 * lane + 2 * k)), d = float4(*(device const packed_float4 *)(p + 3 * lane + 2 * k));
-        *(device float4 *)(re + k * ELEMENT + v) = float4(a.x, b.x, c.x, d.x);
-        *(device float4 *)(im + k * ELEMENT + v) = float4(a.y, b.y, c.y, d.y);
-        *(device float4 *)(re + (k + 1) * ELEMENT + v) = float4(a.z, b.z, c.z, d.z);
-        *(device float4 *)(im + (k + 1) * ELEMENT + v) = float4(a.w, b.w, c.w, d.w);
-      }
-      for (; k < stop; k++) {
-        for (uint u = 0; u < 4; u++) {
-          re[k * ELEMENT + v + u] = p[u * lane + 2 * k];
-          im[k * ELEMENT + v + u] = p[u * lane + 2 * k + 1];
-        }
-      }
+// 16 rows of B values become B columns of 16 in two steps, each of which takes every fourth row.
+template <uint B>
+inline void gather_rows(device const float *__restrict in, long lane, thread float *__restrict re, thread float *__restrict im) {
+  for (uint g = 0; g < 4; g++) {
+    device const float *a = in + g * lane, *b = a + 4 * lane, *c = b + 4 * lane, *d = c + 4 * lane;
+    thread float *r = re + g * 4 * B, *i = im + g * 4 * B;
+    VECTORIZE
+    for (uint k = 0; k < B; k++) {
+      r[4 * k] = a[2 * k];
+      r[4 * k + 1] = b[2 * k];
+      r[4 * k + 2] = c[2 * k];
+      r[4 * k + 3] = d[2 * k];
+      i[4 * k] = a[2 * k + 1];
+      i[4 * k + 1] = b[2 * k + 1];
+      i[4 * k + 2] = c[2 * k + 1];
+      i[4 * k + 3] = d[2 * k + 1];
+    }
+  }
+}
+template <uint B>
+inline void gather_quarters(thread const float *__restrict from, thread float *__restrict to) {
+  VECTORIZE
+  for (uint k = 0; k < 4 * B; k++) {
+    to[4 * k] = from[k];
+    to[4 * k + 1] = from[4 * B + k];
+    to[4 * k + 2] = from[8 * B + k];
+    to[4 * k + 3] = from[12 * B + k];
+  }
+}
+template <uint B>
+inline void scatter_quarters(thread const float *__restrict from, thread float *__restrict to) {
+  VECTORIZE
+  for (uint k = 0; k < 4 * B; k++) {
+    to[k] = from[4 * k];
+    to[4 * B + k] = from[4 * k + 1];
+    to[8 * B + k] = from[4 * k + 2];
+    to[12 * B + k] = from[4 * k + 3];
+  }
+}
+template <uint B>
+inline void scatter_rows(thread const float *__restrict re, thread const float *__restrict im, device float *__restrict out, long lane) {
+  for (uint g = 0; g < 4; g++) {
+    device float *a = out + g * lane, *b = a + 4 * lane, *c = b + 4 * lane, *d = c + 4 * lane;
+    thread const float *r = re + g * 4 * B, *i = im + g * 4 * B;
+    VECTORIZE
+    for (uint k = 0; k < B; k++) {
+      a[2 * k] = r[4 * k];
+      a[2 * k + 1] = i[4 * k];
+      b[2 * k] = r[4 * k + 1];
+      b[2 * k + 1] = i[4 * k + 1];
+      c[2 * k] = r[4 * k + 2];
+      c[2 * k + 1] = i[4 * k + 2];
+      d[2 * k] = r[4 * k + 3];
+      d[2 * k + 1] = i[4 * k + 3];
     }
   }
 }
 
-// Signals side by side.
-template <long Lane>
-inline void load_columns(device const float *__restrict in, constant mps_fft_values &values, device float *re, device float *im) {
+// Rows of neighbouring complex values, B at a time from value k on.
+template <uint B>
+inline void load_blocks(device const float *in, long lane, thread long &k, long count, device float *re, device float *im) {
+  float first[2][B * WIDTH], second[2][B * WIDTH];
+  for (; k + B <= count; k += B) {
+    gather_rows<B>(in + 2 * k, lane, first[0], first[1]);
+    gather_quarters<B>(first[0], second[0]);
+    gather_quarters<B>(first[1], second[1]);
+    for (uint e = 0; e < B; e++) {
+      VECTORIZE
+      for (uint v = 0; v < WIDTH; v++) {
+        re[(k + e) * ELEMENT + v] = second[0][e * WIDTH + v];
+        im[(k + e) * ELEMENT + v] = second[1][e * WIDTH + v];
+      }
+    }
+  }
+}
+template <uint B>
+inline void store_blocks(device float *out, long lane, thread long &k, long count, device const float *re, device const float *im, float scale) {
+  float first[2][B * WIDTH], second[2][B * WIDTH];
+  for (; k + B <= count; k += B) {
+    for (uint e = 0; e < B; e++) {
+      VECTORIZE
+      for (uint v = 0; v < WIDTH; v++) {
+        first[0][e * WIDTH + v] = scale * re[(k + e) * ELEMENT + v];
+        first[1][e * WIDTH + v] = scale * im[(k + e) * ELEMENT + v];
+      }
+    }
+    scatter_quarters<B>(first[0], second[0]);
+    scatter_quarters<B>(first[1], second[1]);
+    scatter_rows<B>(second[0], second[1], out + 2 * k, lane);
+  }
+}
+
+inline void load_rows(device const float *in, long lane, long count, device float *re, device float *im) {
+  long k = 0;
+  load_blocks<64>(in, lane, k, count, re, im);
+  load_blocks<16>(in, lane, k, count, re, im);
+  for (; k < count; k++) {
+    for (uint v = 0; v < WIDTH; v++) {
+      re[k * ELEMENT + v] = in[v * lane + 2 * k];
+      im[k * ELEMENT + v] = in[v * lane + 2 * k + 1];
+    }
+  }
+}
+inline void store_rows(device float *out, long lane, long count, device const float *re, device const float *im, float scale) {
+  long k = 0;
+  store_blocks<64>(out, lane, k, count, re, im, scale);
+  store_blocks<16>(out, lane, k, count, re, im, scale);
+  for (; k < count; k++) {
+    for (uint v = 0; v < WIDTH; v++) {
+      out[v * lane + 2 * k] = scale * re[k * ELEMENT + v];
+      out[v * lane + 2 * k + 1] = scale * im[k * ELEMENT + v];
+    }
+  }
+}
+
+// Signals side by side: complex ones, or the real and imaginary parts in rows of their own.
+inline void load_columns(device const float *__restrict in, constant mps_fft_values &values, bool complex, device float *re, device float *im) {
   for (long k = 0; k < values.in_count; k++) {
     device const float *p = in + k * values.in_step, *q = p + values.in_imaginary;
-    VECTORIZE
-    for (uint v = 0; v < WIDTH; v++) {
-      re[k * ELEMENT + v] = p[v * Lane];
-      im[k * ELEMENT + v] = q[v * Lane];
+    device float *r = re + k * ELEMENT, *i = im + k * ELEMENT;
+    if (complex) {
+      VECTORIZE
+      for (uint v = 0; v < WIDTH; v++) {
+        r[v] = p[2 * v];
+        i[v] = p[2 * v + 1];
+      }
+    } else {
+      VECTORIZE
+      for (uint v = 0; v < WIDTH; v++) {
+        r[v] = p[v];
+        i[v] = q[v];
+      }
     }
   }
 }
@@ -189,8 +286,8 @@ inline void load_signal(device const float *__restrict in, constant mps_fft_valu
 inline void load(device const float *in, constant mps_fft_arguments &a, thread const fft_tile &t, uint flip, device float *x) {
   device float *re = x + flip, *im = x + (WIDTH - flip);
   const bool whole = t.even && t.count == WIDTH && !(a.values.flags & MPS_FFT_REAL_INPUT);
-  if (whole && t.in_lane == 2) load_columns<2>(in + t.in, a.values, re, im);
-  else if (whole && t.in_lane == 1) load_columns<1>(in + t.in, a.values, re, im);
+  const bool complex = t.in_lane == 2 && a.values.in_imaginary == 1;
+  if (whole && (complex || t.in_lane == 1)) load_columns(in + t.in, a.values, complex, re, im);
   else if (whole && a.values.in_step == 2 && a.values.in_imaginary == 1) load_rows(in + t.in, t.in_lane, a.values.in_count, re, im);
   else {
     for (uint v = 0; v < t.count; v++) {
@@ -203,39 +300,23 @@ inline void load(device const float *in, constant mps_fft_arguments &a, thread c
   }
 }
 
-inline void store_rows(device float *__restrict out, long lane, long count, device const float *re, device const float *im, float scale) {
-  for (long block = 0; block < count; block += BLOCK) {
-    const long stop = block + BLOCK < count ? block + BLOCK : count;
-    for (uint v = 0; v < WIDTH; v += 4) {
-      device float *p = out + v * lane;
-      long k = block;
-      for (; k + 2 <= stop; k += 2) {
-        const float4 a = scale * *(device const float4 *)(re + k * ELEMENT + v), b = scale * *(device const float4 *)(im + k * ELEMENT + v);
-        const float4 c = scale * *(device const float4 *)(re + (k + 1) * ELEMENT + v), d = scale * *(device const float4 *)(im + (k + 1) * ELEMENT + v);
-        *(device packed_float4 *)(p + 2 * k) = packed_float4(float4(a.x, b.x, c.x, d.x));
-        *(device packed_float4 *)(p + lane + 2 * k) = packed_float4(float4(a.y, b.y, c.y, d.y));
-        *(device packed_float4 *)(p + 2 * lane + 2 * k) = packed_float4(float4(a.z, b.z, c.z, d.z));
-        *(device packed_float4 *)(p + 3 * lane + 2 * k) = packed_float4(float4(a.w, b.w, c.w, d.w));
-      }
-      for (; k < stop; k++) {
-        for (uint u = 0; u < 4; u++) {
-          p[u * lane + 2 * k] = scale * re[k * ELEMENT + v + u];
-          p[u * lane + 2 * k + 1] = scale * im[k * ELEMENT + v + u];
-        }
-      }
-    }
-  }
-}
-
-template <long Lane>
-inline void store_columns(device float *__restrict out, constant mps_fft_values &values, device const float *re, device const float *im) {
+inline void store_columns(device float *__restrict out, constant mps_fft_values &values, bool complex, device const float *re, device const float *im) {
   const float scale = values.scale;
   for (long k = 0; k < values.out_count; k++) {
     device float *p = out + k * values.out_step, *q = p + values.out_imaginary;
-    VECTORIZE
-    for (uint v = 0; v < WIDTH; v++) {
-      p[v * Lane] = scale * re[k * ELEMENT + v];
-      q[v * Lane] = scale * im[k * ELEMENT + v];
+    device const float *r = re + k * ELEMENT, *i = im + k * ELEMENT;
+    if (complex) {
+      VECTORIZE
+      for (uint v = 0; v < WIDTH; v++) {
+        p[2 * v] = scale * r[v];
+        p[2 * v + 1] = scale * i[v];
+      }
+    } else {
+      VECTORIZE
+      for (uint v = 0; v < WIDTH; v++) {
+        p[v] = scale * r[v];
+        q[v] = scale * i[v];
+      }
     }
   }
 }
@@ -261,9 +342,8 @@ inline void store_signal(device float *__restrict out, constant mps_fft_values &
 inline void store(device float *out, constant mps_fft_arguments &a, thread const fft_tile &t, uint flip, device const float *x) {
   device const float *re = x + flip, *im = x + (WIDTH - flip);
   const bool whole = t.even && t.count == WIDTH && !(a.values.flags & MPS_FFT_REAL_OUTPUT), mirror = (a.values.flags & MPS_FFT_MIRROR) != 0;
-  const bool columns = whole && (t.out_lane == 1 || t.out_lane == 2), rows = whole && a.values.out_step == 2 && a.values.out_imaginary == 1;
-  if (columns && t.out_lane == 2) store_columns<2>(out + t.out, a.values, re, im);
-  else if (columns) store_columns<1>(out + t.out, a.values, re, im);
+  const bool complex = t.out_lane == 2 && a.values.out_imaginary == 1, columns = whole && (complex || t.out_lane == 1), rows = whole && a.values.out_step == 2 && a.values.out_imaginary == 1;
+  if (columns) store_columns(out + t.out, a.values, complex, re, im);
   else if (rows) store_rows(out + t.out, t.out_lane, a.values.out_count, re, im, a.values.scale);
   for (uint v = 0; v < t.count && (mirror || !(columns || rows)); v++) {
     long from, to;
