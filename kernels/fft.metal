@@ -11,6 +11,7 @@ using namespace metal;
 
 #define WIDTH MPS_FFT_WIDTH
 #define ELEMENT MPS_FFT_ELEMENT
+#define SHORT_ROW 512
 #define VECTORIZE _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
 
 // ---- passes ----
@@ -229,6 +230,10 @@ inline void load_rows(device const float *in, long lane, long count, device floa
   long k = 0;
   load_blocks<64>(in, lane, k, count, re, im);
   load_blocks<16>(in, lane, k, count, re, im);
+  if (k < count && count >= 16) { // the last block once more, so that it ends with the row
+    k = count - 16;
+    load_blocks<16>(in, lane, k, count, re, im);
+  }
   for (; k < count; k++) {
     for (uint v = 0; v < WIDTH; v++) {
       re[k * ELEMENT + v] = in[v * lane + 2 * k];
@@ -240,6 +245,10 @@ inline void store_rows(device float *out, long lane, long count, device const fl
   long k = 0;
   store_blocks<64>(out, lane, k, count, re, im, scale);
   store_blocks<16>(out, lane, k, count, re, im, scale);
+  if (k < count && count >= 16) {
+    k = count - 16;
+    store_blocks<16>(out, lane, k, count, re, im, scale);
+  }
   for (; k < count; k++) {
     for (uint v = 0; v < WIDTH; v++) {
       out[v * lane + 2 * k] = scale * re[k * ELEMENT + v];
@@ -283,7 +292,13 @@ inline void load_signal(device const float *__restrict in, constant mps_fft_valu
   }
 }
 
-inline void load(device const float *in, constant mps_fft_arguments &a, thread const fft_tile &t, uint flip, device float *x) {
+inline void copy_scaled(device const float *__restrict from, device float *__restrict to, long count, float scale) {
+  VECTORIZE
+  for (long i = 0; i < count; i++) to[i] = scale * from[i];
+}
+
+// `spare`: the other half of the scratch.
+inline void load(device const float *in, constant mps_fft_arguments &a, thread const fft_tile &t, uint flip, device float *x, device float *spare) {
   device float *re = x + flip, *im = x + (WIDTH - flip);
   const bool whole = t.even && t.count == WIDTH && !(a.values.flags & MPS_FFT_REAL_INPUT);
   const bool complex = t.in_lane == 2 && a.values.in_imaginary == 1;
@@ -339,12 +354,17 @@ inline void store_signal(device float *__restrict out, constant mps_fft_values &
   for (long k = 0; k < values.out_count; k++) out[k * values.out_step + values.out_imaginary] = scale * im[k * ELEMENT];
 }
 
-inline void store(device float *out, constant mps_fft_arguments &a, thread const fft_tile &t, uint flip, device const float *x) {
+inline void store(device float *out, constant mps_fft_arguments &a, thread const fft_tile &t, uint flip, device const float *x, device float *spare) {
   device const float *re = x + flip, *im = x + (WIDTH - flip);
   const bool whole = t.even && t.count == WIDTH && !(a.values.flags & MPS_FFT_REAL_OUTPUT), mirror = (a.values.flags & MPS_FFT_MIRROR) != 0;
   const bool complex = t.out_lane == 2 && a.values.out_imaginary == 1, columns = whole && (complex || t.out_lane == 1), rows = whole && a.values.out_step == 2 && a.values.out_imaginary == 1;
   if (columns) store_columns(out + t.out, a.values, complex, re, im);
-  else if (rows) store_rows(out + t.out, t.out_lane, a.values.out_count, re, im, a.values.scale);
+  else if (rows) {
+    const bool dense = t.out_lane == 2 * a.values.out_count && a.values.out_count <= SHORT_ROW;
+    // Short rows behind each other are written in order, which the processor foresees.
+    store_rows(dense ? spare : out + t.out, t.out_lane, a.values.out_count, re, im, dense ? 1.0f : a.values.scale);
+    if (dense) copy_scaled(spare, out + t.out, WIDTH * t.out_lane, a.values.scale);
+  }
   for (uint v = 0; v < t.count && (mirror || !(columns || rows)); v++) {
     long from, to;
     locate_signal(a.batch, t.first + v, &from, &to);
@@ -459,7 +479,7 @@ kernel void fft_tiles(device const float *in [[buffer(0)]], device float *out [[
   const bool half_input = (flags & (MPS_FFT_PACK | MPS_FFT_EXTEND)) != 0;
   for (long tile = a.tiles * long(lane) / a.lanes; tile < a.tiles * (long(lane) + 1) / a.lanes; tile++) {
     const fft_tile t = locate_tile(a, tile);
-    load(in, a, t, half_input ? 0 : flip, x);
+    load(in, a, t, half_input ? 0 : flip, x, y);
     if (half_input) {
       if (flags & MPS_FFT_PACK) pack(x, y, table + a.real_table, a.signal);
       else extend(x, y, a.whole);
@@ -491,6 +511,6 @@ kernel void fft_tiles(device const float *in [[buffer(0)]], device float *out [[
       y = other;
     }
     if (flags & MPS_FFT_TWIST) twist(x, a, table, tile);
-    store(out, a, t, flip, x);
+    store(out, a, t, flip, x, y);
   }
 }
