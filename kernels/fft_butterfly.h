@@ -7,6 +7,9 @@
 #include <metal_stdlib>
 #include "fft.h"
 
+#define WIDTH MPS_FFT_WIDTH
+#define ELEMENT MPS_FFT_ELEMENT
+#define VECTORIZE _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
 #pragma clang fp contract(fast)
 
 struct fft_value {

@@ -6,8 +6,6 @@
 
 using namespace metal;
 
-#define VECTORIZE _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
-
 struct fft_block {
   long in, out;
   long begin, end;

@@ -118,7 +118,8 @@ at::Tensor _fft_c2r_mps(const at::Tensor &self, at::IntArrayRef dim_, int64_t no
   const int64_t last = dim.back(), half = last_dim_size / 2 + 1;
   check_float(self);
   refuse_empty(self, dim);
-  TORCH_CHECK(last_dim_size > 0 && (self.size(last) == half || self.size(last) == last_dim_size), "in_size == signal_size[i + 1] || in_size == (signal_size[i + 1] / 2) + 1");
+  TORCH_CHECK(last_dim_size > 0 && (self.size(last) == half || self.size(last) == last_dim_size),
+              "in_size == signal_size[i + 1] || in_size == (signal_size[i + 1] / 2) + 1");
   at::DimVector sizes(self.sizes()), strides(self.strides());
   // The other dimensions are transformed first, into a tensor with strides of its own.
   if (!others.empty()) strides = result_strides(self.sizes(), strides, sorted(others, strides, false));

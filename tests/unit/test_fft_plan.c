@@ -95,7 +95,8 @@ static mps_fft_plan plan_of(mps_fft_kind kind, const mps_tensor *self, uint32_t 
   sizes[dimension] = out_size;
   mps_tensor_set_contiguous(&out, self->rank, sizes);
   mps_fft_plan plan;
-  CHECK_OK(mps_fft_plan_make(&plan, &(mps_fft_call){.kind = kind, .onesided = out_size != self->sizes[dimension], .scale = 0.5f, .cores = 2}, self, &out, dimension));
+  const mps_fft_call call = {.kind = kind, .onesided = out_size != self->sizes[dimension], .scale = 0.5f, .cores = 2};
+  CHECK_OK(mps_fft_plan_make(&plan, &call, self, &out, dimension));
   return plan;
 }
 
