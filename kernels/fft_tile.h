@@ -123,34 +123,35 @@ inline void store_blocks(device float *out, long lane, thread long &k, long coun
   }
 }
 
-inline void load_rows(device const float *in, long lane, long count, device float *re, device float *im) {
+// Rows of fewer than 16 values go through `spare`, where they lie 16 values apart; what lies behind them there is copied, but never looked at.
+inline void load_rows(device const float *in, long lane, long count, device float *re, device float *im, device float *spare) {
   long k = 0;
+  if (count < 16) {
+    for (uint v = 0; v < WIDTH; v++)
+      for (long i = 0; i < 2 * count; i++) spare[v * 32 + i] = in[v * lane + i];
+    load_blocks<16>(spare, 32, k, 16, re, im);
+    return;
+  }
   load_blocks<64>(in, lane, k, count, re, im);
   load_blocks<16>(in, lane, k, count, re, im);
-  if (k < count && count >= 16) { // the last block once more, so that it ends with the row
+  if (k < count) { // the last block once more, so that it ends with the row
     k = count - 16;
     load_blocks<16>(in, lane, k, count, re, im);
   }
-  for (; k < count; k++) {
-    for (uint v = 0; v < WIDTH; v++) {
-      re[k * ELEMENT + v] = in[v * lane + 2 * k];
-      im[k * ELEMENT + v] = in[v * lane + 2 * k + 1];
-    }
-  }
 }
-inline void store_rows(device float *out, long lane, long count, device const float *re, device const float *im, float scale) {
+inline void store_rows(device float *out, long lane, long count, device const float *re, device const float *im, float scale, device float *spare) {
   long k = 0;
+  if (count < 16) {
+    store_blocks<16>(spare, 32, k, 16, re, im, scale);
+    for (uint v = 0; v < WIDTH; v++)
+      for (long i = 0; i < 2 * count; i++) out[v * lane + i] = spare[v * 32 + i];
+    return;
+  }
   store_blocks<64>(out, lane, k, count, re, im, scale);
   store_blocks<16>(out, lane, k, count, re, im, scale);
-  if (k < count && count >= 16) {
+  if (k < count) {
     k = count - 16;
     store_blocks<16>(out, lane, k, count, re, im, scale);
-  }
-  for (; k < count; k++) {
-    for (uint v = 0; v < WIDTH; v++) {
-      out[v * lane + 2 * k] = scale * re[k * ELEMENT + v];
-      out[v * lane + 2 * k + 1] = scale * im[k * ELEMENT + v];
-    }
   }
 }
 
@@ -200,7 +201,7 @@ inline void load(device const float *in, constant mps_fft_arguments &a, thread c
   const bool whole = t.even && t.count == WIDTH && !(a.values.flags & MPS_FFT_REAL_INPUT);
   const bool complex = t.in_lane == 2 && a.values.in_imaginary == 1;
   if (whole && (complex || t.in_lane == 1)) load_columns(in + t.in, a.values, complex, re, im);
-  else if (whole && a.values.in_step == 2 && a.values.in_imaginary == 1) load_rows(in + t.in, t.in_lane, a.values.in_count, re, im);
+  else if (whole && a.values.in_step == 2 && a.values.in_imaginary == 1) load_rows(in + t.in, t.in_lane, a.values.in_count, re, im, spare);
   else {
     for (uint v = 0; v < t.count; v++) {
       long from, to;
@@ -258,9 +259,9 @@ inline void store(device float *out, constant mps_fft_arguments &a, thread const
   const bool rows = whole && a.values.out_step == 2 && a.values.out_imaginary == 1;
   if (columns) store_columns(out + t.out, a.values, complex, re, im);
   else if (rows) {
-    const bool dense = t.out_lane == 2 * a.values.out_count && a.values.out_count <= SHORT_ROW;
+    const bool dense = t.out_lane == 2 * a.values.out_count && a.values.out_count >= 16 && a.values.out_count <= SHORT_ROW;
     // Short rows behind each other are written in order, which the processor foresees.
-    store_rows(dense ? spare : out + t.out, t.out_lane, a.values.out_count, re, im, dense ? 1.0f : a.values.scale);
+    store_rows(dense ? spare : out + t.out, t.out_lane, a.values.out_count, re, im, dense ? 1.0f : a.values.scale, spare);
     if (dense) copy_scaled(spare, out + t.out, WIDTH * t.out_lane, a.values.scale);
   }
   for (uint v = 0; v < t.count && (mirror || !(columns || rows)); v++) {

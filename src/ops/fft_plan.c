@@ -12,6 +12,7 @@ enum {
   LONGEST_TILE = 2048,   /* values: both halves of the scratch stay in the second cache */
   FEW_SIGNALS = 8,       /* of 16 that a tile holds: dividing a transform fills it better */
   SHORTEST_DIVIDED = 256,
+  SLOW_RADIX = 31,       /* a convolution in a tile is faster than a pass of a larger one */
   LANES_A_CORE = 4,
   SCRATCH_LIMIT = 64 << 20, /* bytes: fewer lanes rather than more scratch, down to one */
   ROW_BLOCK = 4096,      /* values a thread */
@@ -140,7 +141,8 @@ static mps_status add_tiles(mps_fft_plan *plan, const task *t, uint32_t flags, i
   a->tiles_each = (columns + MPS_FFT_WIDTH - 1) / MPS_FFT_WIDTH;
   a->tiles = signals_of(&t->batch) / columns * a->tiles_each;
   a->pass_count = passes > 1 ? mps_fft_factor(passes, a->radices) : 0;
-  a->scratch = ((passes > whole / 2 ? passes : whole / 2) + 1) * MPS_FFT_ELEMENT;
+  const int64_t most = passes > whole / 2 ? passes : whole / 2;
+  a->scratch = ((most > MPS_FFT_WIDTH ? most : MPS_FFT_WIDTH) + 1) * MPS_FFT_ELEMENT;
   step->table = (mps_fft_table_key){.passes = passes};
   if (flags & (MPS_FFT_PACK | MPS_FFT_UNPACK)) step->table.real = whole;
   if (flags & MPS_FFT_TWIST) step->table.twist = columns;
@@ -204,10 +206,21 @@ static int64_t best_divisor(int64_t length, int64_t signals) {
   return best;
 }
 
-/* True if one step per tile is the better way; lengths are smooth. */
 static bool fits_a_tile(int64_t length, int64_t signals) {
   if (length > LONGEST_TILE) return false;
   return signals > FEW_SIGNALS || length < SHORTEST_DIVIDED;
+}
+
+/* The length of the passes that complex transforms of `length` values take in one tile: their own, or a convolution's. 0 if they take more
+ * steps than that. */
+static int64_t passes_in_a_tile(int64_t length, int64_t signals) {
+  uint32_t radices[MPS_FFT_MAX_PASSES];
+  const uint32_t count = length > 1 ? mps_fft_factor(length, radices) : 0;
+  const bool smooth = length == 1 || count > 0, slow = count > 0 && radices[count - 1] > SLOW_RADIX;
+  if (smooth && !slow) return fits_a_tile(length, signals) ? length : 0;
+  const int64_t convolution = mps_fft_convolution_length(length);
+  if (fits_a_tile(convolution, signals)) return convolution;
+  return smooth && fits_a_tile(length, signals) ? length : 0;
 }
 
 static mps_status add_complex(mps_fft_plan *plan, const task *t);
@@ -274,24 +287,16 @@ static mps_status add_convolution(mps_fft_plan *plan, const task *t, int64_t len
 
 static mps_status add_complex(mps_fft_plan *plan, const task *t) {
   const int64_t signals = signals_of(&t->batch);
+  const int64_t passes = passes_in_a_tile(t->length, signals);
+  if (passes) return add_tiles(plan, t, passes == t->length ? 0 : MPS_FFT_CHIRP, passes, 0, signals);
   if (mps_fft_is_smooth(t->length)) {
-    const int64_t n1 = fits_a_tile(t->length, signals) ? 0 : best_divisor(t->length, signals);
+    const int64_t n1 = best_divisor(t->length, signals);
     if (n1) return add_divided(plan, t, n1);
-    if (t->length <= LONGEST_TILE) return add_tiles(plan, t, 0, t->length, 0, signals);
   }
-  const int64_t length = mps_fft_convolution_length(t->length);
-  if (fits_a_tile(length, signals)) return add_tiles(plan, t, MPS_FFT_CHIRP, length, 0, signals);
-  return add_convolution(plan, t, length);
+  return add_convolution(plan, t, mps_fft_convolution_length(t->length));
 }
 
 /* ---- real transforms ---- */
-
-/* The passes that complex transforms of `length` values take in one tile, 0 if they take more steps. */
-static int64_t passes_in_a_tile(int64_t length, int64_t signals) {
-  const bool smooth = mps_fft_is_smooth(length);
-  const int64_t passes = smooth ? length : mps_fft_convolution_length(length);
-  return fits_a_tile(passes, signals) ? passes : 0;
-}
 
 static mps_status add_from_real(mps_fft_plan *plan, task *t, bool onesided) {
   const int64_t n = t->length, half = n / 2, signals = signals_of(&t->batch);
