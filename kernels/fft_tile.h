@@ -7,7 +7,8 @@
 
 #include "fft_butterfly.h"
 
-#define SHORT_ROW 512 // values
+#define TINY_ROW 8    // values
+#define SHORT_ROW 512
 
 // Up to 16 signals of one tile. When they lie along one dimension, at equal distances, `even` is set.
 struct fft_tile {
@@ -126,6 +127,15 @@ inline void store_blocks(device float *out, long lane, thread long &k, long coun
 // Rows of fewer than 16 values go through `spare`, where they lie 16 values apart; what lies behind them there is copied, but never looked at.
 inline void load_rows(device const float *in, long lane, long count, device float *re, device float *im, device float *spare) {
   long k = 0;
+  if (count < TINY_ROW) {
+    for (; k < count; k++) {
+      for (uint v = 0; v < WIDTH; v++) {
+        re[k * ELEMENT + v] = in[v * lane + 2 * k];
+        im[k * ELEMENT + v] = in[v * lane + 2 * k + 1];
+      }
+    }
+    return;
+  }
   if (count < 16) {
     for (uint v = 0; v < WIDTH; v++)
       for (long i = 0; i < 2 * count; i++) spare[v * 32 + i] = in[v * lane + i];
@@ -141,6 +151,15 @@ inline void load_rows(device const float *in, long lane, long count, device floa
 }
 inline void store_rows(device float *out, long lane, long count, device const float *re, device const float *im, float scale, device float *spare) {
   long k = 0;
+  if (count < TINY_ROW) {
+    for (; k < count; k++) {
+      for (uint v = 0; v < WIDTH; v++) {
+        out[v * lane + 2 * k] = scale * re[k * ELEMENT + v];
+        out[v * lane + 2 * k + 1] = scale * im[k * ELEMENT + v];
+      }
+    }
+    return;
+  }
   if (count < 16) {
     store_blocks<16>(spare, 32, k, 16, re, im, scale);
     for (uint v = 0; v < WIDTH; v++)
