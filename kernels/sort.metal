@@ -3,6 +3,7 @@
 // sort: stable sort, top-k and k-th element of rows. A thread takes whole rows, one after the other; keys are sorted or selected, values
 // are fetched by index at the end.
 
+#include "introsort.h"
 #include "sort.h"
 
 namespace {
@@ -178,18 +179,19 @@ kernel void kth_rows(device const T *input [[buffer(0)]], device T *values [[buf
   }
 }
 
-// The most frequent value of each row, of several the smallest; the index is the last one that holds it. Each NaN is a value of its own.
+// The most frequent value of each row, of several the smallest; each NaN is a value of its own. The index is that of the last of them in
+// the order of std::sort, as on the CPU.
 template <typename T, typename K>
 kernel void mode_rows(device const T *input [[buffer(0)]], device T *values [[buffer(1)]], device long *indices [[buffer(2)]],
                       constant mps_sort_arguments &a [[buffer(3)]], device K *key_scratch [[buffer(4)]], device uint *index_scratch [[buffer(5)]],
                       uint lane [[thread_position_in_grid]]) {
-  device K *keys = key_scratch + long(lane) * 2 * a.length;
-  device uint *order = index_scratch + long(lane) * 2 * a.length;
+  device K *keys = key_scratch + long(lane) * a.length;
+  device uint *order = index_scratch + long(lane) * a.length;
   for (long row = lane; row < a.rows; row += a.lanes) {
     const sort_row at = locate_row(a, row);
     load_row(input, a, at.input, false, keys);
     for (long i = 0; i < a.length; i++) order[i] = uint(i);
-    stable_sort(keys, order, keys + a.length, order + a.length, a.length);
+    introsort(keys, order, a.length);
     long best = 0, found = 0, run = 0;
     for (long i = 0; i < a.length; i++) {
       run++;

@@ -100,16 +100,27 @@ def test_median_with_nan():
 
 @pytest.mark.parametrize("dtype", REAL)
 def test_mode(dtype):
-    """Rows of up to 16 elements, where the CPU's index is the last one too."""
-    for shape in ((1,), (16,), (5, 16), (3, 4, 9)):
-        for _, x in layouts(make(shape, dtype, low=0, high=5)):
+    """The index too, which depends on how the CPU orders equal elements."""
+    for shape in ((1,), (16,), (5, 16), (3, 4, 9), (3, 17), (2, 40, 33), (4, 1000), (2, 20_000)):
+        for _, x in layouts(make(shape, torch.int64, low=0, high=5).to(dtype)):
             for dim in range(x.dim()):
                 compare(lambda x: x.mode(dim), x)
                 compare(lambda x: x.mode(dim, keepdim=True), x, strides=True)
     compare(lambda x: x.mode(), make((), dtype))
-    long = make((3, 5000), torch.int64, low=0, high=5).to(dtype)
-    values, indices = long.to("mps").mode()
-    assert torch.equal(values.cpu(), long.mode()[0]) and torch.equal(long.gather(1, indices.cpu()[:, None])[:, 0], values.cpu())
+    compare(lambda x: x.mode(), make((300,), dtype))
+
+
+def test_mode_of_orders_that_go_deep():
+    """Sorted, reversed, organ pipes and a killer of the median of three, which ends in heapsort."""
+    n = 3000
+    up, half = torch.arange(n), n // 2
+    killer = torch.empty(n, dtype=torch.long)
+    killer[0:half:2] = torch.arange(1, half + 1, 2)
+    killer[1:half:2] = torch.arange(half + 1, n + 1, 2)[: len(killer[1:half:2])]
+    killer[half:] = torch.arange(2, 2 * (n - half) + 1, 2)
+    for x in (up, up.flip(0), torch.cat([up, up.flip(0)]), killer, torch.cat([up[::2], up[1::2]]), up % 7, torch.zeros(n)):
+        for divisor in (1, 3, 100):
+            compare(lambda x: x.mode(), x // divisor)
 
 
 def test_mode_of_special_values_empty_and_out():
