@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * introsort: the order that std::sort of libstdc++ leaves (key, index) pairs in, equal keys included, step by step: quicksort by the
- * median of three, heapsort where that goes too deep, insertion at the end. For results that depend on which of equal elements is where.
+ * median of three, heapsort where that goes too deep, insertion at the end; and the quick select of PyTorch's CPU. For results that depend
+ * on which of equal elements is where.
  */
 #ifndef OPENMPS_KERNELS_INTROSORT_H
 #define OPENMPS_KERNELS_INTROSORT_H
@@ -58,16 +59,24 @@ inline void adjust_heap(thread sort_pairs<K> &p, long first, long hole, long len
 }
 
 template <typename K>
-inline void heap_sort(thread sort_pairs<K> &p, long first, long last) {
-  const long length = last - first;
+inline void make_heap(thread sort_pairs<K> &p, long first, long length) {
   for (long parent = (length - 2) / 2; parent >= 0; parent--)
     adjust_heap(p, first, parent, length, p.keys[first + parent], p.indices[first + parent]);
-  for (long end = length - 1; end > 0; end--) {
-    const K key = p.keys[first + end];
-    const uint index = p.indices[first + end];
-    p.move(first + end, first);
-    adjust_heap(p, first, 0L, end, key, index);
-  }
+}
+
+// Moves the largest pair of the heap [first, first + length) to `place`, and what was there into the heap.
+template <typename K>
+inline void pop_heap(thread sort_pairs<K> &p, long first, long length, long place) {
+  const K key = p.keys[place];
+  const uint index = p.indices[place];
+  p.move(place, first);
+  adjust_heap(p, first, 0L, length, key, index);
+}
+
+template <typename K>
+inline void heap_sort(thread sort_pairs<K> &p, long first, long last) {
+  make_heap(p, first, last - first);
+  for (long end = last - 1; end > first; end--) pop_heap(p, first, end - first, end);
 }
 
 // Moves the median of the second, the middle and the last pair to the front, and parts the others by it.
@@ -90,12 +99,12 @@ inline long partition_pairs(thread sort_pairs<K> &p, long first, long last) {
 }
 
 template <typename K>
-inline void insert_pairs(thread sort_pairs<K> &p, long length) {
-  for (long i = 1; i < length; i++) {
+inline void insert_pairs(thread sort_pairs<K> &p, long first, long last) {
+  for (long i = first + 1; i < last; i++) {
     const K key = p.keys[i];
     const uint index = p.indices[i];
     long j = i;
-    for (; j > 0 && key < p.keys[j - 1]; j--) p.move(j, j - 1);
+    for (; j > first && key < p.keys[j - 1]; j--) p.move(j, j - 1);
     p.set(j, key, index);
   }
 }
@@ -127,7 +136,37 @@ inline void introsort(device K *keys, device uint *indices, long length) {
     last = lasts[waiting];
     depth = depths[waiting];
   }
-  insert_pairs(p, length);
+  insert_pairs(p, 0L, length);
+}
+
+// Afterwards the pair at nth is the one that a sort would put there; the pivot is the median of three, at the front.
+template <typename K>
+inline void quick_select(device K *keys, device uint *indices, long length, long nth) {
+  sort_pairs<K> p = {keys, indices};
+  long first = 0, last = length - 1;
+  while (last > first) {
+    if (last == first + 1) {
+      if (keys[first] > keys[last]) p.exchange(first, last);
+      return;
+    }
+    p.exchange(first + (last - first) / 2, first + 1);
+    if (keys[first + 1] > keys[last]) p.exchange(first + 1, last);
+    if (keys[first] > keys[last]) p.exchange(first, last);
+    if (keys[first + 1] > keys[first]) p.exchange(first + 1, first);
+    const K pivot = keys[first];
+    long left = first + 1, right = last;
+    while (true) {
+      do left++;
+      while (pivot > keys[left]);
+      do right--;
+      while (keys[right] > pivot);
+      if (right < left) break;
+      p.exchange(left, right);
+    }
+    p.exchange(first, right);
+    first = right <= nth ? left : first;
+    last = right >= nth ? right - 1 : last;
+  }
 }
 
 #endif

@@ -70,8 +70,7 @@ void mps_sort_plan_make(mps_sort_plan *plan, const mps_sort_call *call, const mp
   a->sorted = call->sorted;
   a->median = call->median;
   const uint64_t key_size = mps_dtype_size(self->dtype) == 8 ? 8 : 4;
-  const uint64_t keys = call->kind == MPS_SORT_KTH || call->kind == MPS_SORT_MODE ? 1 : 2;
-  const uint64_t orders = call->kind == MPS_SORT_KTH ? 0 : call->kind == MPS_SORT_MODE ? 1 : 2;
+  const uint64_t keys = call->kind == MPS_SORT_KTH || call->kind == MPS_SORT_MODE ? 1 : 2, orders = keys;
   a->capacity = a->length;
   if (call->kind == MPS_SORT_TOP && a->count <= MPS_SORT_LIST) {
     a->capacity = 1; /* none is used */

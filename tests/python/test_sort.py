@@ -90,10 +90,36 @@ def test_kthvalue_and_median(dtype):
     compare(lambda y: y.median(), make((), dtype))
 
 
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS)
+def test_which_of_equal_elements(dtype):
+    """The index is the CPU's, whose selections are not stable."""
+    n = 3000
+    up = torch.arange(n)
+    orders = [make((n,), torch.int64, low=0, high=9), up, up.flip(0), torch.cat([up, up.flip(0)]), torch.cat([up[::2], up[1::2]]), up % 7]
+    for x in orders + [make((length,), torch.int64, low=0, high=4) for length in (1, 2, 3, 4, 17, 64, 65, 200)]:
+        for divisor in (1, 50):
+            y = (x // divisor).to(dtype)
+            for k in (1, (len(y) + 2) // 3, len(y)):
+                compare(lambda y: y.kthvalue(k), y)
+            compare(lambda y: y.median(0), y)
+            compare(lambda y: y.nanmedian(0), y)
+    for _, x in layouts(make((7, 40), torch.int64).to(dtype)):
+        if 0 in x.stride():
+            continue
+        for dim in (0, 1):
+            compare(lambda x: x.kthvalue(5, dim), x)
+            compare(lambda x: x.median(dim), x)
+
+
 def test_median_with_nan():
     x = torch.tensor([[1.0, float("nan"), 3.0, 2.0], [4.0, 1.0, 2.0, 3.0], [float("nan")] * 4])
     compare(lambda x: x.median(1), x)
     compare(lambda x: x.nanmedian(1)[0], x)
+    many = make((9, 200), special=True).round()
+    for dim in (0, 1):
+        compare(lambda x: x.median(dim), many)
+        compare(lambda x: x.nanmedian(dim), many)
+        compare(lambda x: x.kthvalue(8, dim), many)
     compare(lambda x: x.nanmedian(), x)
     compare(lambda x: x.median(), torch.empty(0))
 
