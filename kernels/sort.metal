@@ -3,9 +3,12 @@
 // sort: stable sort, top-k and k-th element of rows. A thread takes whole rows, one after the other; keys are sorted or selected, values
 // are fetched by index at the end.
 
+#include "introsort.h"
 #include "sort.h"
 
 namespace {
+
+enum { SHORT = 48 };  // rows in which pairs are moved faster than digits are counted
 
 // Scratch of a lane: keys, other keys, then (elsewhere) indices, other indices.
 template <typename T, typename K>
@@ -101,6 +104,19 @@ inline void gather_first(device const T *input, constant mps_sort_arguments &a, 
   if (held > a.count) keep_first(keys, order, &held, a.count);
 }
 
+// Where a stable sort finds the key of a rank; *alone is false when others are equal to it.
+template <typename K>
+inline long stable_place(device const K *keys, long length, long rank, thread bool *alone) {
+  long below, found = -1, equal = 0;
+  const K border = select_key(keys, length, rank, &below);
+  for (long i = 0; i < length; i++) {
+    found = keys[i] == border && equal <= rank - below ? i : found;
+    equal += keys[i] == border ? 1 : 0;
+  }
+  *alone = equal == 1;
+  return found;
+}
+
 }  // namespace
 
 template <typename T, typename K>
@@ -149,47 +165,57 @@ kernel void top_rows(device const T *input [[buffer(0)]], device T *values [[buf
   }
 }
 
-// One element of each row: the kth smallest, or the (lower) median. The index is the first one that holds the value.
+// One element of each row: the kth smallest, or the (lower) median. Of equal elements the CPU's choice: a stable sort's for the median,
+// for the kth that of its quick select, which is also taken when floats, which seldom are equal, turn out to be.
 template <typename T, typename K>
 kernel void kth_rows(device const T *input [[buffer(0)]], device T *values [[buffer(1)]], device long *indices [[buffer(2)]],
-                     constant mps_sort_arguments &a [[buffer(3)]], device K *key_scratch [[buffer(4)]], uint lane [[thread_position_in_grid]]) {
+                     constant mps_sort_arguments &a [[buffer(3)]], device K *key_scratch [[buffer(4)]], device uint *index_scratch [[buffer(5)]],
+                     uint lane [[thread_position_in_grid]]) {
   device K *keys = key_scratch + long(lane) * a.length;
+  device uint *order = index_scratch + long(lane) * a.length;
+  const bool seldom_equal = sizeof(T) > 1 && T(0.5f) != T(0);  // floats
   for (long row = lane; row < a.rows; row += a.lanes) {
     const sort_row at = locate_row(a, row);
     load_row(input, a, at.input, false, keys);
-    long numbers = 0, first_nan = -1;
-    for (long i = 0; i < a.length; i++) {
+    long numbers = a.length, first_nan = -1;
+    for (long i = a.median ? a.length : 0; i-- > 0;) {
       const bool nan = sort_key<T>::is_nan(input[at.input + i * a.input_step]);
-      numbers += nan ? 0 : 1;
-      if (nan && first_nan < 0) first_nan = i;
+      numbers -= nan ? 1 : 0;
+      first_nan = nan ? i : first_nan;
     }
-    long found = -1;
-    if (a.median == 1 && first_nan >= 0) {
-      found = first_nan;
-    } else {
-      const long rank = a.median == 2 ? max(numbers - 1, 0L) / 2 : a.kth;
-      long below;
-      const K border = select_key(keys, a.length, rank, &below);
-      for (long i = a.length; i-- > 0;)
-        if (keys[i] == border) found = i;
+    const long rank = a.median ? max((a.median == 2 ? numbers : long(a.length)) - 1, 0L) / 2 : a.kth;
+    long found = a.median == 1 ? first_nan : -1;
+    if (found < 0 && a.length > SHORT && (a.median || seldom_equal)) {
+      bool alone;
+      found = stable_place(keys, a.length, rank, &alone);
+      if (!a.median && !alone) found = -1;
+    }
+    if (found < 0) {
+      for (long i = 0; i < a.length; i++) order[i] = uint(i);
+      if (a.median)
+        insertion_sort(keys, order, a.length);
+      else
+        quick_select(keys, order, a.length, rank);
+      found = order[rank];
     }
     values[at.value] = input[at.input + found * a.input_step];
     indices[at.index] = found;
   }
 }
 
-// The most frequent value of each row, of several the smallest; the index is the last one that holds it. Each NaN is a value of its own.
+// The most frequent value of each row, of several the smallest; each NaN is a value of its own. The index is that of the last of them in
+// the order of std::sort, as on the CPU.
 template <typename T, typename K>
 kernel void mode_rows(device const T *input [[buffer(0)]], device T *values [[buffer(1)]], device long *indices [[buffer(2)]],
                       constant mps_sort_arguments &a [[buffer(3)]], device K *key_scratch [[buffer(4)]], device uint *index_scratch [[buffer(5)]],
                       uint lane [[thread_position_in_grid]]) {
-  device K *keys = key_scratch + long(lane) * 2 * a.length;
-  device uint *order = index_scratch + long(lane) * 2 * a.length;
+  device K *keys = key_scratch + long(lane) * a.length;
+  device uint *order = index_scratch + long(lane) * a.length;
   for (long row = lane; row < a.rows; row += a.lanes) {
     const sort_row at = locate_row(a, row);
     load_row(input, a, at.input, false, keys);
     for (long i = 0; i < a.length; i++) order[i] = uint(i);
-    stable_sort(keys, order, keys + a.length, order + a.length, a.length);
+    introsort(keys, order, a.length);
     long best = 0, found = 0, run = 0;
     for (long i = 0; i < a.length; i++) {
       run++;
@@ -209,7 +235,7 @@ kernel void mode_rows(device const T *input [[buffer(0)]], device T *values [[bu
   template [[host_name("top_" #NAME)]] kernel void top_rows<T, K>(device const T *, device T *, device long *, constant mps_sort_arguments &,       \
                                                                  device K *, device uint *, uint);                                                 \
   template [[host_name("kth_" #NAME)]] kernel void kth_rows<T, K>(device const T *, device T *, device long *, constant mps_sort_arguments &,       \
-                                                                 device K *, uint);                                                                \
+                                                                 device K *, device uint *, uint);                                                \
   template [[host_name("mode_" #NAME)]] kernel void mode_rows<T, K>(device const T *, device T *, device long *, constant mps_sort_arguments &,     \
                                                                    device K *, device uint *, uint);
 SORT(bool, bool, uint)

@@ -9,6 +9,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
+#include <limits>
 
 #include "bridge/convert.h"
 #include "bridge/kernels/histogram.h"
@@ -110,8 +111,14 @@ std::pair<double, double> histc_edges(const at::Tensor &self, const at::Scalar &
     right = high.item().toDouble();
   }
   if (left == right) {
+    const float value = static_cast<float>(left), infinity = std::numeric_limits<float>::infinity();
     left -= 1;
     right += 1;
+    if (self.scalar_type() == at::kFloat) {  // where 1 is less than a unit in the last place
+      const float before = std::nextafter(value, -infinity), after = std::nextafter(value, infinity);
+      left = std::min<double>(left, std::isfinite(before) ? before : value);
+      right = std::max<double>(right, std::isfinite(after) ? after : value);
+    }
   }
   TORCH_CHECK(std::isfinite(left) && std::isfinite(right), "torch.histc: range of [", left, ", ", right, "] is not finite");
   TORCH_CHECK(left < right, "torch.histc: max must be larger than min");

@@ -2,11 +2,11 @@
  *
  * search: searchsorted and bucketize with the CPU's checks and promotion, and isin, whose operands share one dtype.
  */
+#include <ATen/ScalarOps.h>
 #include <ATen/native/BucketizationUtils.h>
 #include <ATen/native/Resize.h>
 #include <ATen/native/TypeProperties.h>
 #include <ATen/ops/isin.h>
-#include <ATen/ops/scalar_tensor.h>
 
 #include "bridge/convert.h"
 #include "bridge/kernels/search.h"
@@ -20,9 +20,9 @@ using OptionalView = std::optional<std::string_view>;
 
 at::Tensor result_of(const at::Tensor &self, bool out_int32) { return empty({0}, self.options().dtype(out_int32 ? at::kInt : at::kLong)); }
 
-// A number as a 0-d tensor of the dtype that it would take part in promotion with.
+// A number as a 0-d tensor of the dtype that promotion with `other` gives; converted as the CPU does, integers wrap.
 at::Tensor number(const at::Scalar &value, const at::Tensor &other) {
-  return at::scalar_tensor(value, other.options().dtype(at::native::result_type(other, value)));
+  return c10::scalar_to_tensor(value).to(other.options().dtype(at::native::result_type(other, value)));
 }
 
 }  // namespace
@@ -38,7 +38,8 @@ at::Tensor &searchsorted_out_mps(const at::Tensor &sorted_sequence, const at::Te
   at::native::searchsorted_maybe_trim_input_tensors(values, boundaries, order, self, sorted_sequence, sorter);
   const Operand boundaries_(boundaries.defined() ? boundaries : sorted_sequence, Operand::plain), values_(values.defined() ? values : self, Operand::plain),
       sorter_operand(sorter, Operand::plain), out_(out, Operand::output);
-  check(mps_op_searchsorted(stream(), boundaries_.pointer(), values_.pointer(), side ? *side == "right" : right, sorter_operand.pointer_or_null(), out_.pointer()));
+  const bool after = side ? *side == "right" : right;
+  check(mps_op_searchsorted(stream(), boundaries_.pointer(), values_.pointer(), after, sorter_operand.pointer_or_null(), out_.pointer()));
   return out;
 }
 

@@ -70,7 +70,7 @@ void mps_sort_plan_make(mps_sort_plan *plan, const mps_sort_call *call, const mp
   a->sorted = call->sorted;
   a->median = call->median;
   const uint64_t key_size = mps_dtype_size(self->dtype) == 8 ? 8 : 4;
-  const uint64_t keys = call->kind == MPS_SORT_KTH ? 1 : 2, orders = call->kind == MPS_SORT_KTH ? 0 : 2;
+  const uint64_t keys = call->kind == MPS_SORT_KTH || call->kind == MPS_SORT_MODE ? 1 : 2, orders = keys;
   a->capacity = a->length;
   if (call->kind == MPS_SORT_TOP && a->count <= MPS_SORT_LIST) {
     a->capacity = 1; /* none is used */
@@ -82,5 +82,6 @@ void mps_sort_plan_make(mps_sort_plan *plan, const mps_sort_call *call, const mp
   while (a->lanes > 1 && (uint64_t)a->lanes * lane_bytes > SCRATCH_LIMIT) a->lanes = (a->lanes + 1) / 2;
   plan->key_bytes = (uint64_t)a->lanes * capacity * keys * key_size;
   plan->order_bytes = (uint64_t)a->lanes * capacity * orders * sizeof(uint32_t);
-  plan->cost = (double)a->rows * (double)a->length * (call->kind == MPS_SORT_TOP ? 1.0 : call->kind == MPS_SORT_KTH ? 8.0 : 12.0);
+  static const double costs[] = {12.0, 1.0, 8.0, 25.0}; /* nanoseconds an element */
+  plan->cost = (double)a->rows * (double)a->length * costs[call->kind];
 }

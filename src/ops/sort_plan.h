@@ -8,7 +8,7 @@
 #include "kernels/sort_arguments.h"
 #include "openmps/tensor.h"
 
-typedef enum mps_sort_kind { MPS_SORT_ALL, MPS_SORT_TOP, MPS_SORT_KTH, MPS_SORT_MODE } mps_sort_kind;
+typedef enum mps_sort_kind { MPS_SORT_ALL, MPS_SORT_TOP, MPS_SORT_KTH, MPS_SORT_MODE } mps_sort_kind; /* the last two rearrange their only keys */
 
 /* What all operators here are: a row operation with `count` results a row. */
 typedef struct mps_sort_call {
@@ -23,7 +23,7 @@ typedef struct mps_sort_plan {
   const char *stem, *suffix; /* of the kernel */
   mps_sort_arguments arguments;
   uint64_t key_bytes;   /* scratch for keys, of all lanes */
-  uint64_t order_bytes; /* scratch for indices; 0 if the kernel takes none */
+  uint64_t order_bytes; /* scratch for indices */
   double cost;          /* nanoseconds */
 } mps_sort_plan;
 

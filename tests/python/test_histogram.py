@@ -98,6 +98,16 @@ def test_histc_large():
         compare(lambda x: torch.histc(x, bins), make((150_000,)))
 
 
+@pytest.mark.parametrize("value", [0.0, -5.0, 1e7, 16777216.0, 1e8, -1e20, 3e38, 3.4028234663852886e38, -3.4028234663852886e38, 1e-45])
+def test_histc_of_one_value(value):
+    """Its range is the value less and plus 1, or the next floats."""
+    for bins in (1, 3, 4, 100):
+        compare(lambda x: torch.histc(x, bins), torch.full((3,), value))
+        compare(lambda x: torch.histc(x, bins, value, value), torch.full((3,), value))
+        if abs(value) < 3e38:
+            compare(lambda x: torch.histogram(x, bins), torch.full((3,), value), rtol=0, atol=0)
+
+
 def test_counts_that_the_dtype_cannot_step_to():
     """The CPU's counts in float16 stay at 2048."""
     ones = torch.ones(5000, dtype=torch.float16, device="mps")
@@ -110,6 +120,7 @@ def test_histc_errors():
                  lambda x: torch.histc(x, 3, NAN, 1), lambda x: torch.histc(x, 3, -INF, INF)):
         compare_errors(call, x)
     compare_errors(lambda x: torch.histc(x, 3), torch.tensor([1, INF]))
+    compare_errors(lambda x: torch.histc(x, 3), torch.full((2,), 1e20).bfloat16())
     compare_errors(lambda x: torch.histc(x, 3), torch.tensor([1, NAN]), same_text=False)  # the sign of NaN is in the text
     compare_errors(lambda x, out: torch.histc(x, 3, out=out), x, torch.empty(3, dtype=torch.long))
     for dtype in (torch.int32, torch.uint8, torch.bool):

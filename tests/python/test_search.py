@@ -65,6 +65,15 @@ def test_promotion():
             compare(lambda b, out: torch.searchsorted(b, value, out=out), b, torch.empty((), dtype=torch.long))
 
 
+def test_numbers_beyond_the_dtype_wrap():
+    b = torch.tensor([0, 1, 7], dtype=torch.int32)
+    for value in (2**40, 2**31, -(2**33)):
+        compare(lambda b: torch.searchsorted(b, value), b)
+        compare(lambda b: torch.isin(value, b), b)
+    compare(lambda b: torch.bucketize(1e30, b), torch.tensor([1.0, 2.0]).half())
+    compare(lambda b: torch.bucketize(-1, b), torch.tensor([1, 200], dtype=torch.uint8))
+
+
 def test_out():
     b, x = boundaries((20,), torch.float32), make((4, 6))
     compare(lambda b, x, out: torch.searchsorted(b, x, out=out), b, x, torch.empty(6, 4, dtype=torch.long).t())
@@ -131,6 +140,7 @@ def test_isin(dtype, tests):
             compare(lambda x, t: torch.isin(x, t, invert=invert), y, others)
         compare(lambda x, t: torch.isin(x, t, invert=invert), x, others)
     compare(lambda t: torch.isin(3, t), others)
+    compare(lambda x: torch.isin(x, 3, invert=True), x)
     compare(lambda t: torch.isin(2.5, t, invert=True), others)
 
 

@@ -90,26 +90,63 @@ def test_kthvalue_and_median(dtype):
     compare(lambda y: y.median(), make((), dtype))
 
 
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS)
+def test_which_of_equal_elements(dtype):
+    """The index is the CPU's, whose selections are not stable."""
+    n = 3000
+    up = torch.arange(n)
+    orders = [make((n,), torch.int64, low=0, high=9), up, up.flip(0), torch.cat([up, up.flip(0)]), torch.cat([up[::2], up[1::2]]), up % 7]
+    for x in orders + [make((length,), torch.int64, low=0, high=4) for length in (1, 2, 3, 4, 17, 64, 65, 200)]:
+        for divisor in (1, 50):
+            y = (x // divisor).to(dtype)
+            for k in (1, (len(y) + 2) // 3, len(y)):
+                compare(lambda y: y.kthvalue(k), y)
+            compare(lambda y: y.median(0), y)
+            compare(lambda y: y.nanmedian(0), y)
+    for _, x in layouts(make((7, 40), torch.int64).to(dtype)):
+        if 0 in x.stride():
+            continue
+        for dim in (0, 1):
+            compare(lambda x: x.kthvalue(5, dim), x)
+            compare(lambda x: x.median(dim), x)
+
+
 def test_median_with_nan():
     x = torch.tensor([[1.0, float("nan"), 3.0, 2.0], [4.0, 1.0, 2.0, 3.0], [float("nan")] * 4])
     compare(lambda x: x.median(1), x)
     compare(lambda x: x.nanmedian(1)[0], x)
+    many = make((9, 200), special=True).round()
+    for dim in (0, 1):
+        compare(lambda x: x.median(dim), many)
+        compare(lambda x: x.nanmedian(dim), many)
+        compare(lambda x: x.kthvalue(8, dim), many)
     compare(lambda x: x.nanmedian(), x)
     compare(lambda x: x.median(), torch.empty(0))
 
 
 @pytest.mark.parametrize("dtype", REAL)
 def test_mode(dtype):
-    """Rows of up to 16 elements, where the CPU's index is the last one too."""
-    for shape in ((1,), (16,), (5, 16), (3, 4, 9)):
-        for _, x in layouts(make(shape, dtype, low=0, high=5)):
+    """The index too, which depends on how the CPU orders equal elements."""
+    for shape in ((1,), (16,), (5, 16), (3, 4, 9), (3, 17), (2, 40, 33), (4, 1000), (2, 20_000)):
+        for _, x in layouts(make(shape, torch.int64, low=0, high=5).to(dtype)):
             for dim in range(x.dim()):
                 compare(lambda x: x.mode(dim), x)
                 compare(lambda x: x.mode(dim, keepdim=True), x, strides=True)
     compare(lambda x: x.mode(), make((), dtype))
-    long = make((3, 5000), torch.int64, low=0, high=5).to(dtype)
-    values, indices = long.to("mps").mode()
-    assert torch.equal(values.cpu(), long.mode()[0]) and torch.equal(long.gather(1, indices.cpu()[:, None])[:, 0], values.cpu())
+    compare(lambda x: x.mode(), make((300,), dtype))
+
+
+def test_mode_of_orders_that_go_deep():
+    """Sorted, reversed, organ pipes and a killer of the median of three, which ends in heapsort."""
+    n = 3000
+    up, half = torch.arange(n), n // 2
+    killer = torch.empty(n, dtype=torch.long)
+    killer[0:half:2] = torch.arange(1, half + 1, 2)
+    killer[1:half:2] = torch.arange(half + 1, n + 1, 2)[: len(killer[1:half:2])]
+    killer[half:] = torch.arange(2, 2 * (n - half) + 1, 2)
+    for x in (up, up.flip(0), torch.cat([up, up.flip(0)]), killer, torch.cat([up[::2], up[1::2]]), up % 7, torch.zeros(n)):
+        for divisor in (1, 3, 100):
+            compare(lambda x: x.mode(), x // divisor)
 
 
 def test_mode_of_special_values_empty_and_out():

@@ -90,7 +90,7 @@ static void selections(void) {
   CHECK_INT(p.arguments.kth, 2);
   CHECK_INT(p.arguments.median, 1);
   CHECK_INT(p.key_bytes, 120);
-  CHECK_INT(p.order_bytes, 0);
+  CHECK_INT(p.order_bytes, 120);
 }
 
 static void lanes_share_64_mebibytes(void) {
