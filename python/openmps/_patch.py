@@ -13,9 +13,8 @@ def _make_room():
 
 def install(torch):
     """Loads the bridge and completes torch. False when torch answered for mps before, and will not ask again."""
+    _make_room()  # before the bridge registers its own
     from . import _bridge, _exit
-
-    _make_room()
 
     if not torch._C._mps_is_available():
         return False
