@@ -12,7 +12,7 @@
 namespace formula {
 
 // Around x = 0, by a Taylor series: pow(x, alpha) cancels out of the quotient, and 1 / alpha^2 out of the difference.
-inline float gamma_gradient_small(float alpha, float x) {
+METAL_FUNC float gamma_gradient_small(float alpha, float x) {
   const float factor = metal::log(x) - special::digamma(1.0f + alpha);
   float term = 1.0f, sum = 1.0f / alpha, difference = 0.0f;
   for (int i = 1; i <= 5; i++) {
@@ -26,25 +26,21 @@ inline float gamma_gradient_small(float alpha, float x) {
 }
 
 // Rice's saddle point expansion for large alpha; d = x / alpha - 1.
-inline float gamma_gradient_large(float alpha, float x) {
+METAL_FUNC float gamma_gradient_large(float alpha, float x) {
   const float r = x / alpha, d = (x - alpha) / alpha;
-  if (0.9f * alpha <= x && x <= 1.1f * alpha) {
-    const float i = 1.0f / alpha;
-    const float first = i * i + 24.0f * (i + 12.0f);
-    const float second = 1440.0f + 6.0f * r * (53.0f * i - 120.0f * r) - 65.0f * r * r * i + (107.0f * i + 3600.0f * r);
-    return first * second / 1244160.0f;
-  }
+  const float i = 1.0f / alpha, near = (i * i + 24.0f * (i + 12.0f)) *
+                                       (1440.0f + 6.0f * r * (53.0f * i - 120.0f * r) - 65.0f * r * r * i + (107.0f * i + 3600.0f * r)) / 1244160.0f;
   const float scale = metal::sqrt(8.0f * alpha), logarithm = special::log1p(d);
   const float second = scale / (alpha - x);
   const float third = metal::rsqrt(alpha * special::excess(x, alpha));
   const float both = x < alpha ? second - third * third * third : second + third * third * third;
   const float first = logarithm * both - metal::sqrt(2.0f / alpha) * (2.0f + d) / (alpha * d * d);
   const float stirling = 1.0f + 1.0f / (12.0f * alpha) * (1.0f + 1.0f / (24.0f * alpha));
-  return -stirling * x * first / scale;
+  return 0.9f * alpha <= x && x <= 1.1f * alpha ? near : -stirling * x * first / scale;
 }
 
 // A rational approximation in log(x / alpha) and log(alpha).
-inline float gamma_gradient_middle(float alpha, float x) {
+METAL_FUNC float gamma_gradient_middle(float alpha, float x) {
   const float u = metal::log(x / alpha), v = metal::log(alpha);
   const float p0 = 0.16009398f + u * (0.53487893f + u * 0.040121004f), p1 = -0.094634809f + u * (0.1298071f + u * -0.0065914022f);
   const float p2 = 0.025146376f + u * (0.065735949f + u * -0.0026286047f), p3 = -0.0030648343f + u * (-0.0015649758f + u * -0.0013441777f);
@@ -54,14 +50,15 @@ inline float gamma_gradient_middle(float alpha, float x) {
 }
 
 struct standard_gamma_grad {
-  float operator()(float alpha, float x) const {
-    if (x < 0.8f) return gamma_gradient_small(alpha, x);
-    return alpha > 8.0f ? gamma_gradient_large(alpha, x) : gamma_gradient_middle(alpha, x);
+  METAL_FUNC float operator()(float alpha, float x) const {
+    // All three, without branches, for sixteen elements at a time are faster than one for each.
+    const float small = gamma_gradient_small(alpha, x), large = gamma_gradient_large(alpha, x), middle = gamma_gradient_middle(alpha, x);
+    return x < 0.8f ? small : alpha > 8.0f ? large : middle;
   }
 };
 
 // Beta(x, alpha, beta) with respect to alpha, for x near 0.
-inline float beta_gradient_alpha_small(float x, float alpha, float beta) {
+METAL_FUNC float beta_gradient_alpha_small(float x, float alpha, float beta) {
   // The series over (factor + 1 / alpha) is arranged as in gamma_gradient_small: digamma(alpha) = digamma(alpha + 1) - 1 / alpha.
   const float rest = special::digamma(alpha + 1.0f) - special::digamma(alpha + beta) - metal::log(x), inverse = 1.0f / alpha;
   float numerator = 1.0f, series = inverse * rest;
@@ -75,7 +72,7 @@ inline float beta_gradient_alpha_small(float x, float alpha, float beta) {
 }
 
 // With respect to beta, for x near 0.
-inline float beta_gradient_beta_small(float x, float alpha, float beta) {
+METAL_FUNC float beta_gradient_beta_small(float x, float alpha, float beta) {
   const float factor = special::digamma(alpha + beta) - special::digamma(beta);
   float numerator = 1.0f, betas = 1.0f, slopes = 0.0f, series = factor / alpha;
   for (int i = 1; i <= 8; i++) {
@@ -89,18 +86,15 @@ inline float beta_gradient_beta_small(float x, float alpha, float beta) {
 }
 
 // With respect to alpha, for large alpha and beta: Rice's saddle point expansion.
-inline float beta_gradient_alpha_middle(float x, float alpha, float beta) {
+METAL_FUNC float beta_gradient_alpha_middle(float x, float alpha, float beta) {
   const float total = alpha + beta, mean = alpha / total, y = 1.0f - x;
   const float deviation = metal::sqrt(mean * (beta / (total + 1.0f)));
-  if (mean - 0.1f * deviation <= x && x <= mean + 0.1f * deviation) {
-    const float r = alpha / beta, i = 1.0f / beta;
-    const float polynomial =
-        47.0f * x * i + r * ((43.0f * i * i + 20.0f * (16.0f * i * i + 27.0f * i) * x) * beta +
-                             r * (3.0f * (59.0f * i + 180.0f - 90.0f * x * i) +
-                                  r * ((453.0f * i + 1620.0f * y - 455.0f * x * i) + r * (8.0f * y * (135.0f - 11.0f * i)))));
-    const float prefactor = ((1.0f + 12.0f * alpha) / total) * ((1.0f + 12.0f * beta) / total) / y;
-    return prefactor * polynomial / (12960.0f * r * r * r * (1.0f + 12.0f * total));
-  }
+  const float r = alpha / beta, i = 1.0f / beta;
+  const float polynomial =
+      47.0f * x * i + r * ((43.0f * i + 20.0f * (16.0f * i + 27.0f) * x) +
+                           r * (3.0f * (59.0f * i + 180.0f - 90.0f * x * i) +
+                                r * ((453.0f * i + 1620.0f * y - 455.0f * x * i) + r * (8.0f * y * (135.0f - 11.0f * i)))));
+  const float near = ((1.0f + 12.0f * alpha) / total) * ((1.0f + 12.0f * beta) / total) / y * polynomial / (12960.0f * r * r * r * (1.0f + 12.0f * total));
   const float prefactor = -x / metal::sqrt(2.0f * alpha * (beta / total));
   const float stirling = (1.0f + 1.0f / (12.0f * alpha) + 1.0f / (288.0f * alpha * alpha)) * (1.0f + 1.0f / (12.0f * beta) + 1.0f / (288.0f * beta * beta)) /
                          (1.0f + 1.0f / (12.0f * total) + 1.0f / (288.0f * total * total));
@@ -112,11 +106,12 @@ inline float beta_gradient_alpha_middle(float x, float alpha, float beta) {
   const float third = metal::sqrt(8.0f * alpha * (beta / total)) / d;
   const float base = alpha * special::excess(total * x, alpha) + beta * special::excess(total * y, beta);
   const float root = metal::rsqrt(base), fourth = root * root * root;
-  return stirling * prefactor * (first + second * (third + (x < mean ? fourth : -fourth)));
+  const float far = stirling * prefactor * (first + second * (third + (x < mean ? fourth : -fourth)));
+  return mean - 0.1f * deviation <= x && x <= mean + 0.1f * deviation ? near : far;
 }
 
 // A rational correction to an analytic approximation; c[i][j] are polynomials in b, of powers i of u and j of a.
-inline float beta_gradient_rational(float x, float alpha, float beta, float total) {
+METAL_FUNC float beta_gradient_rational(float x, float alpha, float beta, float total) {
   const float c[2][9][4] = {{{1.003668233f, -0.01061107488f, -0.0657888334f, 0.01201642863f},
                              {0.6336835991f, -0.3557432599f, 0.05486251648f, -0.001465281033f},
                              {-0.03276231906f, 0.004474107445f, 0.002429354597f, -0.0001557569013f},
@@ -145,12 +140,12 @@ inline float beta_gradient_rational(float x, float alpha, float beta, float tota
 }
 
 struct dirichlet_grad {
-  float operator()(float x, float alpha, float total) const {
+  METAL_FUNC float operator()(float x, float alpha, float total) const {
     const float beta = total - alpha, boundary = total * x * (1.0f - x);
-    if (x <= 0.5f && boundary < 2.5f) return beta_gradient_alpha_small(x, alpha, beta);
-    if (x >= 0.5f && boundary < 0.75f) return -beta_gradient_beta_small(1.0f - x, beta, alpha);
-    if (alpha > 6.0f && beta > 6.0f) return beta_gradient_alpha_middle(x, alpha, beta);
-    return beta_gradient_rational(x, alpha, beta, total);
+    const float low = beta_gradient_alpha_small(x, alpha, beta), high = -beta_gradient_beta_small(1.0f - x, beta, alpha);
+    const float middle = beta_gradient_alpha_middle(x, alpha, beta), rational = beta_gradient_rational(x, alpha, beta, total);
+    const float rest = alpha > 6.0f && beta > 6.0f ? middle : rational;
+    return x <= 0.5f && boundary < 2.5f ? low : x >= 0.5f && boundary < 0.75f ? high : rest;
   }
 };
 
