@@ -33,6 +33,8 @@ template <typename T>
 inline void add_row(thread float *sums, device const T *row, long length, long stride, float scale) {
   if (length == MPS_EMBEDDING_BAG_BLOCK && stride == 1) {
     for (uint i = 0; i < MPS_EMBEDDING_BAG_BLOCK; i++) sums[i] += float(row[i]) * scale;
+  } else if (length == 16 && stride == 1) {
+    for (uint i = 0; i < 16; i++) sums[i] += float(row[i]) * scale;
   } else {
     for (long i = 0; i < length; i++) sums[i] += float(row[i * stride]) * scale;
   }

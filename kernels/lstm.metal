@@ -19,13 +19,13 @@ kernel void lstm_cell(device T *gates [[buffer(0)]], device const T *previous [[
   device T *gate = gates + row * 4 * a.hidden + unit;
   const T i = T(sigmoid(float(gate[0]))), f = T(sigmoid(float(gate[a.hidden]))), g = T(tanh(float(gate[2 * a.hidden])));
   const T o = T(sigmoid(float(gate[3 * a.hidden])));
-  const T c = T(float(f) * float(previous[row * a.previous_row + unit * a.previous_column]) + float(i) * float(g));
+  const T c = T(float(f) * float(previous[row * a.hidden + unit]) + float(i) * float(g));
   gate[0] = i;
   gate[a.hidden] = f;
   gate[2 * a.hidden] = g;
   gate[3 * a.hidden] = o;
   cell[row * a.hidden + unit] = c;
-  out[row * a.out_row + unit * a.out_column] = T(float(o) * tanh(float(c)));
+  out[row * a.out_row + unit] = T(float(o) * tanh(float(c)));
 }
 
 // From the gradients of the hidden state (of the next step, and of the output) and of the cell to those of the gates before sigmoid and
@@ -38,11 +38,11 @@ kernel void lstm_cell_backward(device const T *gates [[buffer(0)]], device const
   const long unit = position.x, row = position.y, first = row * 4 * a.hidden + unit, here = row * a.hidden + unit;
   const float i = float(gates[first]), f = float(gates[first + a.hidden]), g = float(gates[first + 2 * a.hidden]);
   const float o = float(gates[first + 3 * a.hidden]), bent = tanh(float(cell[here]));
-  const float output = a.has_gradient ? float(grad_output[row * a.out_row + unit * a.out_column]) : 0.0f;
+  const float output = a.has_gradient ? float(grad_output[row * a.out_row + unit]) : 0.0f;
   const float grad_hidden = float(grad_next[here]) + output;
   const float grad = grad_cell[here] + grad_hidden * o * (1.0f - bent * bent);
   grad_gates[first] = T(grad * g * i * (1.0f - i));
-  grad_gates[first + a.hidden] = T(grad * float(previous[row * a.previous_row + unit * a.previous_column]) * f * (1.0f - f));
+  grad_gates[first + a.hidden] = T(grad * float(previous[row * a.hidden + unit]) * f * (1.0f - f));
   grad_gates[first + 2 * a.hidden] = T(grad * i * (1.0f - g * g));
   grad_gates[first + 3 * a.hidden] = T(grad_hidden * bent * o * (1.0f - o));
   grad_cell[here] = grad * f;

@@ -12,8 +12,7 @@
 
 typedef struct mps_lstm_arguments {
   int64_t hidden;
-  int64_t previous_row, previous_column; /* of the cell before this step */
-  int64_t out_row, out_column;           /* of the hidden state that is written, or of its gradient */
+  int64_t out_row; /* of the hidden state that is written, or of its gradient; all else has rows of hidden, or 4 x hidden, elements */
   uint32_t has_gradient;                 /* 1: the hidden state of this step was an output too */
   uint32_t reserved;
 } mps_lstm_arguments;

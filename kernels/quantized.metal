@@ -33,36 +33,54 @@ inline float2 scale_and_zero(device const T *scales, long n, long k, constant mp
 
 }  // namespace
 
+namespace {
+
+// Products of `Rows` rows with weight n, whose length of registers is fixed.
+template <typename T, uint Rows>
+inline void multiply_rows(device const T *input, device const uchar *packed, device const T *scales, device T *out, long n,
+                          constant mps_quantized_arguments &a) {
+  float sums[Rows][MPS_QUANTIZED_CHUNK];
+  for (uint r = 0; r < Rows; r++)
+    for (uint i = 0; i < MPS_QUANTIZED_CHUNK; i++) sums[r][i] = 0.0f;
+  long k = 0;
+  for (; k + MPS_QUANTIZED_CHUNK <= a.depth; k += MPS_QUANTIZED_CHUNK) {
+    float weight[MPS_QUANTIZED_CHUNK];
+    if (a.bits == 8) {
+      device const char *from = (device const char *)(packed + n * a.depth + k);
+      for (uint i = 0; i < MPS_QUANTIZED_CHUNK; i++) weight[i] = float(from[i]);
+    } else {
+      const float2 scale = scale_and_zero(scales, n, k, a);
+      unpack(weight, packed, n, k, MPS_QUANTIZED_CHUNK, a);
+      for (uint i = 0; i < MPS_QUANTIZED_CHUNK; i++) weight[i] = weight[i] * scale.x + scale.y;
+    }
+    for (uint r = 0; r < Rows; r++) {
+      device const T *row = input + r * a.depth + k;
+      for (uint i = 0; i < MPS_QUANTIZED_CHUNK; i++) sums[r][i] += float(row[i]) * weight[i];
+    }
+  }
+  const float2 scale = a.depth ? scale_and_zero(scales, n, min(k, a.depth - 1), a) : float2(0.0f);
+  float rest[MPS_QUANTIZED_CHUNK];
+  unpack(rest, packed, n, k, a.depth - k, a);
+  for (uint r = 0; r < Rows; r++) {
+    float sum = 0.0f;
+    for (uint i = 0; i < MPS_QUANTIZED_CHUNK; i++) sum += sums[r][i];
+    for (long i = 0; i < a.depth - k; i++) sum += float(input[r * a.depth + k + i]) * (a.bits == 8 ? rest[i] : rest[i] * scale.x + scale.y);
+    out[r * a.columns + n] = T(a.bits == 8 ? sum * scale.x : sum);
+  }
+}
+
+}  // namespace
+
 // Thread (column, block of rows). Each chunk's products go into as many sums as a chunk has values.
 template <typename T>
 kernel void quantized_multiply(device const T *input [[buffer(0)]], device const uchar *packed [[buffer(1)]], device const T *scales [[buffer(2)]],
                                device T *out [[buffer(3)]], constant mps_quantized_arguments &a [[buffer(4)]],
                                uint2 position [[thread_position_in_grid]]) {
-  const long n = position.x, first = long(position.y) * MPS_QUANTIZED_ROWS, rows = min(long(MPS_QUANTIZED_ROWS), a.rows - first);
-  float sums[MPS_QUANTIZED_ROWS][MPS_QUANTIZED_CHUNK];
-  for (uint r = 0; r < MPS_QUANTIZED_ROWS; r++)
-    for (uint i = 0; i < MPS_QUANTIZED_CHUNK; i++) sums[r][i] = 0.0f;
-  for (long k = 0; k < a.depth; k += MPS_QUANTIZED_CHUNK) {
-    float weight[MPS_QUANTIZED_CHUNK];
-    const float2 scale = scale_and_zero(scales, n, k, a);
-    if (k + MPS_QUANTIZED_CHUNK <= a.depth) {
-      unpack(weight, packed, n, k, MPS_QUANTIZED_CHUNK, a);
-      for (uint i = 0; i < MPS_QUANTIZED_CHUNK; i++) weight[i] = weight[i] * scale.x + scale.y;
-      for (long r = 0; r < rows; r++) {
-        device const T *row = input + (first + r) * a.depth + k;
-        for (uint i = 0; i < MPS_QUANTIZED_CHUNK; i++) sums[r][i] += float(row[i]) * weight[i];
-      }
-    } else {
-      const long length = a.depth - k;
-      unpack(weight, packed, n, k, length, a);
-      for (long r = 0; r < rows; r++)
-        for (long i = 0; i < length; i++) sums[r][i] += float(input[(first + r) * a.depth + k + i]) * (weight[i] * scale.x + scale.y);
-    }
-  }
-  for (long r = 0; r < rows; r++) {
-    float sum = 0.0f;
-    for (uint i = 0; i < MPS_QUANTIZED_CHUNK; i++) sum += sums[r][i];
-    out[(first + r) * a.columns + n] = T(sum);
+  const long first = long(position.y) * MPS_QUANTIZED_ROWS, rows = min(long(MPS_QUANTIZED_ROWS), a.rows - first);
+  if (rows == MPS_QUANTIZED_ROWS) {
+    multiply_rows<T, MPS_QUANTIZED_ROWS>(input + first * a.depth, packed, scales, out + first * a.columns, position.x, a);
+  } else {
+    for (long r = first; r < first + rows; r++) multiply_rows<T, 1>(input + r * a.depth, packed, scales, out + r * a.columns, position.x, a);
   }
 }
 

@@ -76,7 +76,6 @@ Results forward(const at::Tensor &weight, const at::Tensor &indices_given, const
   const at::Tensor bag_size = empty({mode != kSum || requires_grad ? bags : offsets.size(0)}, offsets.options());
   const at::Tensor maxima = mode == kMax ? empty({bags, weight.size(1)}, offsets.options()) : empty(bag_size.sizes(), offsets.options());
   if (mode == kSum) bag_size.zero_();
-  if (mode != kMax) maxima.zero_();
   const Operand weight_(weight, Operand::plain), indices_(indices, Operand::plain), offsets_(offsets, Operand::plain);
   const Operand scales_(per_sample_weights, Operand::plain), out_(out, Operand::output), offset2bag_(offset2bag, Operand::output);
   const Operand bag_size_(bag_size, Operand::output), maxima_(maxima, Operand::output);

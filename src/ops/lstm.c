@@ -38,7 +38,8 @@ static mps_status check(const mps_tensor *input, const mps_tensor *hidden, const
     if (s.steps > 0 && s.batch > 0 && s.hidden > 0 && is_matrix(hidden, dtype, s.batch, s.hidden) && is_matrix(cell, dtype, s.batch, s.hidden) &&
         is_matrix(weight_input, dtype, 4 * s.hidden, s.features) && is_matrix(weight_hidden, dtype, 4 * s.hidden, s.hidden) &&
         is_sequence(output, dtype, &s, s.hidden) && is_sequence(gates, dtype, &s, 4 * s.hidden) && is_sequence(cells, dtype, &s, s.hidden) &&
-        mps_tensor_is_contiguous(gates) && mps_tensor_is_contiguous(cells) && output->strides[0] == s.batch * output->strides[1])
+        mps_tensor_is_contiguous(gates) && mps_tensor_is_contiguous(cells) && output->strides[0] == s.batch * output->strides[1] &&
+        output->strides[2] == 1)
       return MPS_STATUS_OK;
   }
   return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "lstm_layer(): the shapes or dtypes of the arguments do not fit");
@@ -89,11 +90,10 @@ static void bind(mps_encoder *encoder, uint32_t index, const mps_tensor *tensor,
   mps_encoder_set_buffer(encoder, index, tensor->buffer, tensor->offset, access);
 }
 
-static mps_lstm_arguments arguments_of(const lstm_shape *shape, const mps_tensor *previous, const mps_tensor *out) {
-  mps_lstm_arguments a = {.hidden = shape->hidden, .previous_row = previous->strides[0], .previous_column = previous->strides[1]};
+static mps_lstm_arguments arguments_of(const lstm_shape *shape, const mps_tensor *out) {
+  mps_lstm_arguments a = {.hidden = shape->hidden};
   if (out) {
     a.out_row = out->strides[0];
-    a.out_column = out->strides[1];
     a.has_gradient = 1;
   }
   return a;
@@ -115,12 +115,14 @@ mps_status mps_op_lstm_layer(mps_stream *stream, const mps_tensor *input, const 
   if (status == MPS_STATUS_OK) status = input_products(stream, input, weight_input, bias_input, bias_hidden, gates);
   const mps_tensor weight = transposed(weight_hidden);
   mps_tensor h = *hidden, c = *cell;
+  mps_buffer *owned = NULL;
+  if (status == MPS_STATUS_OK) status = mps_operand_prepare(stream, cell, cell->dtype, true, &c, &owned);
   for (int64_t i = 0; status == MPS_STATUS_OK && i < shape.steps; i++) {
     const int64_t t = reverse ? shape.steps - 1 - i : i;
     const mps_tensor gate = step_of(gates, t), out = step_of(output, t), next = step_of(cells, t);
     status = mps_op_addmm(stream, &gate, &h, &weight, mps_scalar_int(1), mps_scalar_int(1), &gate);
     if (status != MPS_STATUS_OK) break;
-    const mps_lstm_arguments arguments = arguments_of(&shape, &c, &out);
+    const mps_lstm_arguments arguments = arguments_of(&shape, &out);
     mps_encoder encoder;
     mps_encoder_begin(&encoder, stream, "lstm_cell");
     mps_encoder_set_pipeline(&encoder, pipeline);
@@ -134,7 +136,9 @@ mps_status mps_op_lstm_layer(mps_stream *stream, const mps_tensor *input, const 
     c = next;
   }
   if (status == MPS_STATUS_OK) status = mps_op_copy(stream, &h, last_hidden);
-  return status == MPS_STATUS_OK ? mps_op_copy(stream, &c, last_cell) : status;
+  if (status == MPS_STATUS_OK) status = mps_op_copy(stream, &c, last_cell);
+  mps_buffer_release(owned);
+  return status;
 }
 
 /* ---- the gradient ---- */
@@ -159,7 +163,7 @@ static mps_status unroll(mps_stream *stream, const lstm_shape *shape, const mps_
     const int64_t t = reverse ? shape->steps - 1 - i : i, before = reverse ? t + 1 : t - 1;
     const mps_tensor gate = step_of(gates, t), here = step_of(cells, t), previous = i ? step_of(cells, before) : *cell;
     const mps_tensor output = grad_output ? step_of(grad_output, t) : gradient->hidden, grad_gate = step_of(&gradient->gates, t);
-    const mps_lstm_arguments arguments = arguments_of(shape, &previous, grad_output ? &output : NULL);
+    const mps_lstm_arguments arguments = arguments_of(shape, grad_output ? &output : NULL);
     mps_encoder encoder;
     mps_encoder_begin(&encoder, stream, "lstm_cell_backward");
     mps_encoder_set_pipeline(&encoder, pipeline);
@@ -200,10 +204,18 @@ mps_status mps_op_lstm_layer_backward(mps_stream *stream, const mps_tensor *grad
     status = mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "lstm_layer_backward(): the gradient does not have the output's shape");
   if (status != MPS_STATUS_OK) return status;
   lstm_gradient gradient = {.hidden = {.buffer = NULL}};
+  mps_tensor from = {.buffer = NULL}, first_cell = *cell;
+  mps_buffer *from_owned = NULL, *cell_owned = NULL;
   status = start(stream, input->dtype, grad_hidden, &shape, &gradient.hidden);
   if (status == MPS_STATUS_OK) status = start(stream, MPS_DTYPE_F32, grad_cell, &shape, &gradient.cell);
   if (status == MPS_STATUS_OK) status = mps_operand_create(stream, input->dtype, 3, gates->sizes, &gradient.gates);
-  if (status == MPS_STATUS_OK) status = unroll(stream, &shape, grad_output, gates, cells, cell, weight_hidden, reverse, &gradient);
+  if (status == MPS_STATUS_OK) status = mps_operand_prepare(stream, cell, cell->dtype, true, &first_cell, &cell_owned);
+  if (status == MPS_STATUS_OK && grad_output) {
+    const bool contiguous = grad_output->strides[2] != 1;
+    status = mps_operand_prepare(stream, grad_output, input->dtype, contiguous, &from, &from_owned);
+  }
+  if (status == MPS_STATUS_OK)
+    status = unroll(stream, &shape, grad_output ? &from : NULL, gates, cells, &first_cell, weight_hidden, reverse, &gradient);
   if (status == MPS_STATUS_OK) status = mps_op_copy(stream, &gradient.hidden, grad_first_hidden);
   if (status == MPS_STATUS_OK) status = mps_op_copy(stream, &gradient.cell, grad_first_cell);
   if (status == MPS_STATUS_OK)
@@ -212,5 +224,7 @@ mps_status mps_op_lstm_layer_backward(mps_stream *stream, const mps_tensor *grad
   mps_buffer_release(gradient.hidden.buffer);
   mps_buffer_release(gradient.cell.buffer);
   mps_buffer_release(gradient.gates.buffer);
+  mps_buffer_release(from_owned);
+  mps_buffer_release(cell_owned);
   return status;
 }

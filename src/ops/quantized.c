@@ -10,7 +10,7 @@
 #include "openmps/ops/quantized.h"
 #include "ops/operand.h"
 
-enum { UNPACKED_ROWS = 8 }; /* from so many rows on, unpacking the weights for a matrix product pays */
+enum { UNPACKED_ROWS = 16 }; /* from so many rows on, unpacking the weights for a matrix product pays */
 /* Nanoseconds on one core, estimates. */
 #define UNPACK_COST 0.15
 #define MULTIPLY_COST 0.05
