@@ -10,6 +10,9 @@
 #define MPS_KERNEL_ERROR_LIST(X)                                                           \
   X(INDEX, 1, "index %V is out of bounds for dimension %D with size %B")                   \
   X(TARGET, 2, "Target %V is out of bounds.")                                              \
+  X(FIRST_OFFSET, 20, "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got %V") \
+  X(OFFSET, 21, "offsets[-1] can not be greater than input's length({%B}), but got offsets[-1] of {%V}") \
+  X(RATE, 22, "invalid Poisson rate, expected rate to be non-negative")                    \
   X(PROBABILITY, 3, "probability tensor contains either `inf`, `nan` or element < 0")      \
   X(PROBABILITY_SUM, 4, "invalid multinomial distribution (sum of probabilities <= 0)")    \
   X(DIVISION, 5, "ZeroDivisionError")                                                      \

@@ -12,10 +12,10 @@ struct philox_block {
   uint words[4];
 };
 
-/* Block number `counter` of the sequence of `seed`. */
-inline philox_block philox(ulong seed, ulong counter) {
+/* Block number `counter` of the sequence of `seed`. Each block has 2^32 rounds, for those who do not know beforehand how many words they need. */
+inline philox_block philox(ulong seed, ulong counter, uint round_of_block) {
   uint k0 = uint(seed), k1 = uint(seed >> 32);
-  uint c0 = uint(counter), c1 = uint(counter >> 32), c2 = 0, c3 = 0;
+  uint c0 = uint(counter), c1 = uint(counter >> 32), c2 = round_of_block, c3 = 0;
   for (uint round = 0; round < 10; round++) {
     const ulong p0 = ulong(0xD2511F53u) * c0, p1 = ulong(0xCD9E8D57u) * c2;
     const uint n0 = uint(p1 >> 32) ^ c1 ^ k0, n2 = uint(p0 >> 32) ^ c3 ^ k1;
@@ -28,6 +28,7 @@ inline philox_block philox(ulong seed, ulong counter) {
   }
   return {{c0, c1, c2, c3}};
 }
+inline philox_block philox(ulong seed, ulong counter) { return philox(seed, counter, 0); }
 
 /* In [0, 1), a multiple of 2^-24. */
 inline float unit(uint word) { return float(word >> 8) * 5.9604644775390625e-8f; }

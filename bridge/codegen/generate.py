@@ -38,7 +38,7 @@ import arguments
 
 # Kernels of the wheel that only rearrange metadata or call other operators through the dispatcher.
 EXPORTED = set("""
-view_as_real view_as_complex as_strided _embedding_bag_backward isin.Tensor_Scalar_out isnan mvlgamma.out _reshape_alias roll
+view_as_real view_as_complex as_strided isin.Tensor_Scalar_out isnan mvlgamma.out _reshape_alias roll
 norm.dtype_out norm.out zero_ rsub.Tensor _to_sparse.sparse_dim _to_sparse set_.source_Storage set_.source_Tensor is_set_to view
 index_fill_.int_Tensor cholesky.out cholesky_inverse remainder.Scalar_Tensor unfold hardtanh.out hardtanh hardtanh_ linalg_lu.out
 _linalg_det.result _linalg_slogdet.sign linalg_householder_product

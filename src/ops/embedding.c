@@ -2,6 +2,8 @@
  *
  * embedding: the backward of an embedding, which sums rows of the gradient over equal indices. (The forward is index_select.)
  */
+#include "ops/embedding.h"
+
 #include "openmps/ops/index.h"
 #include "openmps/ops/pointwise.h"
 #include "openmps/ops/pointwise_comparison.h"
@@ -24,8 +26,7 @@ static mps_status flatten(mps_stream *stream, const mps_tensor *grad, const mps_
   return MPS_STATUS_OK;
 }
 
-/* sums /= how often each row's index occurs. */
-static mps_status scale_by_frequency(mps_stream *stream, const mps_tensor *indices, int64_t skipped, const mps_tensor *sums) {
+mps_status mps_embedding_scale_by_frequency(mps_stream *stream, const mps_tensor *indices, int64_t skipped, const mps_tensor *sums) {
   mps_tensor counts;
   mps_status status = mps_operand_create(stream, MPS_DTYPE_F32, 1, sums->sizes, &counts);
   if (status != MPS_STATUS_OK) return status;
@@ -66,7 +67,7 @@ mps_status mps_op_embedding_dense_backward(mps_stream *stream, const mps_tensor 
     space.value[1] = 1;
     status = mps_index_write(stream, "embedding_dense_backward", MPS_INDEX_ADD, &space, &sums, &flat, &rows);
   }
-  if (status == MPS_STATUS_OK && scale_grad_by_freq) status = scale_by_frequency(stream, &flat, skipped, &sums);
+  if (status == MPS_STATUS_OK && scale_grad_by_freq) status = mps_embedding_scale_by_frequency(stream, &flat, skipped, &sums);
   if (status == MPS_STATUS_OK && sums_owned) status = mps_op_copy(stream, &sums, out);
   mps_buffer_release(sums_owned);
   mps_buffer_release(flat_owned);

@@ -3,7 +3,7 @@
  * random: fills tensors with random numbers. Numbers go by logical position: a result that is not contiguous is made in a contiguous
  * temporary first, so that layout never changes values.
  */
-#include "ops/random_plan.h"
+#include "ops/random_call.h"
 
 #include <math.h>
 
@@ -25,12 +25,14 @@ static mps_status encode(mps_stream *stream, const mps_random_call *call, mps_ra
   mps_encoder_set_buffer(&encoder, 0, target->buffer, target->offset, call->serial ? MPS_ACCESS_READ_WRITE : MPS_ACCESS_WRITE);
   mps_encoder_set_bytes(&encoder, 1, &plan->arguments, sizeof plan->arguments);
   if (call->input) mps_encoder_set_buffer(&encoder, 2, call->input->buffer, call->input->offset, MPS_ACCESS_READ);
+  if (call->second_input) mps_encoder_set_buffer(&encoder, 3, call->second_input->buffer, call->second_input->offset, MPS_ACCESS_READ);
   if (call->mask) mps_encoder_set_buffer(&encoder, 3, call->mask->buffer, call->mask->offset, MPS_ACCESS_WRITE);
+  mps_encoder_set_error_buffer(&encoder, 4);
   mps_encoder_set_cost(&encoder, plan->cost);
   return mps_encoder_dispatch(&encoder, (uint64_t[]){plan->threads, 1, 1}, NULL);
 }
 
-static mps_status run(mps_stream *stream, const mps_random_call *call, mps_generator *generator, const mps_tensor *out) {
+mps_status mps_random_run(mps_stream *stream, const mps_random_call *call, mps_generator *generator, const mps_tensor *out) {
   mps_random_plan plan;
   mps_random_plan_make(&plan, call, out);
   if (plan.threads == 0) return MPS_STATUS_OK;
@@ -55,7 +57,7 @@ static mps_status run_floating(mps_stream *stream, const char *label, const char
   mps_random_call call = {.label = label, .stem = stem, .makes = out->dtype, .per_block = 4};
   call.arguments.a = (float)a;
   call.arguments.b = (float)b;
-  return run(stream, &call, generator, out);
+  return mps_random_run(stream, &call, generator, out);
 }
 
 mps_status mps_op_uniform(mps_stream *stream, double from, double to, mps_generator *generator, const mps_tensor *out) {
@@ -100,14 +102,14 @@ mps_status mps_op_geometric(mps_stream *stream, double p, mps_generator *generat
   if (!(p > 0.0 && p < 1.0)) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "geometric_ expects p to be in (0, 1), but got p=%g", p);
   mps_random_call call = {.label = "geometric_", .stem = "random_geometric", .makes = floating_or_f32(out), .per_block = 4};
   call.arguments.b = (float)log1p(-p);
-  return run(stream, &call, generator, out);
+  return mps_random_run(stream, &call, generator, out);
 }
 
 mps_status mps_op_bernoulli(mps_stream *stream, double p, mps_generator *generator, const mps_tensor *out) {
   if (!(p >= 0.0 && p <= 1.0)) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "bernoulli_ expects p to be in [0, 1], but got p=%g", p);
   mps_random_call call = {.label = "bernoulli_", .stem = "random_bernoulli", .makes = floating_or_f32(out), .per_block = 4};
   call.arguments.a = (float)p;
-  return run(stream, &call, generator, out);
+  return mps_random_run(stream, &call, generator, out);
 }
 
 mps_status mps_op_bernoulli_each(mps_stream *stream, const mps_tensor *p, mps_generator *generator, const mps_tensor *out) {
@@ -117,7 +119,7 @@ mps_status mps_op_bernoulli_each(mps_stream *stream, const mps_tensor *p, mps_ge
   mps_status status = mps_operand_prepare(stream, p, MPS_DTYPE_F32, true, &probabilities, &owned);
   if (status != MPS_STATUS_OK) return status;
   mps_random_call call = {.label = "bernoulli_", .stem = "random_bernoulli_each", .makes = MPS_DTYPE_F32, .per_block = 4, .input = &probabilities};
-  status = run(stream, &call, generator, out);
+  status = mps_random_run(stream, &call, generator, out);
   mps_buffer_release(owned);
   return status;
 }
@@ -129,7 +131,7 @@ static mps_status run_integer(mps_stream *stream, int64_t base, uint64_t range, 
   if (mps_dtype_is_complex(out->dtype))
     return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"random_\" not implemented for '%s'", mps_dtype_title(out->dtype));
   const mps_random_call call = mps_random_integers(base, range, out->dtype);
-  return run(stream, &call, generator, out);
+  return mps_random_run(stream, &call, generator, out);
 }
 
 mps_status mps_op_random_from(mps_stream *stream, int64_t from, const int64_t *to, mps_generator *generator, const mps_tensor *out) {
@@ -149,7 +151,7 @@ mps_status mps_op_random(mps_stream *stream, mps_generator *generator, const mps
 
 mps_status mps_op_randperm(mps_stream *stream, mps_generator *generator, const mps_tensor *out) {
   if (out->rank != 1) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "randperm(): expected a result of rank 1, got %u", out->rank);
-  return run(stream, &(mps_random_call){.label = "randperm", .stem = "random_permutation", .makes = MPS_DTYPE_I64, .per_block = 1, .serial = true},
+  return mps_random_run(stream, &(mps_random_call){.label = "randperm", .stem = "random_permutation", .makes = MPS_DTYPE_I64, .per_block = 1, .serial = true},
              generator, out);
 }
 
@@ -169,7 +171,7 @@ mps_status mps_op_dropout(mps_stream *stream, const mps_tensor *self, double p, 
   mps_random_call call = {.label = "native_dropout", .stem = "random_dropout", .makes = out->dtype, .per_block = 4, .input = &input, .mask = mask};
   call.arguments.a = (float)(1.0 - p);
   call.arguments.b = p == 1.0 ? 0.0f : (float)(1.0 / (1.0 - p));
-  status = run(stream, &call, generator, out);
+  status = mps_random_run(stream, &call, generator, out);
   mps_buffer_release(owned);
   return status;
 }

@@ -16,7 +16,7 @@ void mps_random_plan_make(mps_random_plan *plan, const mps_random_call *call, co
   plan->blocks = (uint64_t)((count + call->per_block - 1) / call->per_block);
   plan->threads = call->serial && count ? 1 : plan->blocks;
   plan->direct = out->dtype == call->makes && !out->flags && mps_tensor_is_contiguous(out);
-  plan->cost = (call->serial ? 10.0 : 3.0) * (double)count;
+  plan->cost = (call->cost > 0.0 ? call->cost : call->serial ? 10.0 : 3.0) * (double)count;
 }
 
 mps_tensor mps_random_parts(const mps_tensor *complex) {

@@ -18,7 +18,9 @@ typedef struct mps_random_call {
   bool serial;       /* one thread makes all elements, each step from the one before, and reads what it wrote */
   mps_random_arguments arguments;
   const mps_tensor *input; /* contiguous, buffer 2; may be NULL */
-  const mps_tensor *mask;  /* contiguous, buffer 3; may be NULL */
+  const mps_tensor *second_input; /* contiguous, buffer 3; may be NULL */
+  const mps_tensor *mask;  /* contiguous, buffer 3, written; may be NULL */
+  double cost;             /* nanoseconds an element, where it is not the usual one; else 0 */
 } mps_random_call;
 
 typedef struct mps_random_plan {
