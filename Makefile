@@ -6,7 +6,7 @@ BUILD := $(CURDIR)/build/dev
 BIN := $(VENV)/bin
 export PATH := $(BIN):$(PATH)
 
-.PHONY: help run build test bench docs lint format asan tsan fuzz coverage check-kernels clean
+.PHONY: help run build test test-all bench docs lint format asan tsan fuzz coverage check-kernels clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -37,6 +37,9 @@ $(VENV)/installed-dev: requirements-dev.txt | $(BIN)/python
 
 test: build ## everything that proves the project right
 	$(BIN)/python tools/test.py --build $(BUILD)
+
+test-all: build ## all samples and gradients of PyTorch's operator database (an hour or two; goes on where it stopped), and their page
+	$(BIN)/python -m tests.conformance --all --resume; result=$$?; $(BIN)/python tools/conformance_page.py > docs/conformance.md; exit $$result
 
 bench: build ## cpu and mps side by side
 	$(BIN)/python bench/ratio.py

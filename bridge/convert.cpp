@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // convert: see convert.h.
+#include <ATen/Dispatch_v2.h>
+
 #include <array>
 #include <atomic>
 #include <mutex>
@@ -95,6 +97,13 @@ mps_scalar scalar(const at::Scalar &value) {
   }
   if (value.type() == at::kUInt64) return mps_scalar_uint(value.to<uint64_t>());
   return mps_scalar_int(value.to<int64_t>());
+}
+
+at::Scalar check_fits(const at::Scalar &value, at::ScalarType type) {
+  at::Scalar held;
+  AT_DISPATCH_V2(type, "fill_", AT_WRAP([&] { held = value.to<scalar_t>(); }), AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES),
+                 at::kBool, at::kHalf, at::kBFloat16, at::kComplexHalf);
+  return held;
 }
 
 namespace {

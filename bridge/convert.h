@@ -39,6 +39,8 @@ mps_stream *stream();
 mps_dtype dtype(at::ScalarType type);
 bool has_dtype(at::ScalarType type);
 mps_scalar scalar(const at::Scalar &value);
+// RuntimeError with PyTorch's text for a value that the type cannot hold; else the value as the type holds it.
+at::Scalar check_fits(const at::Scalar &value, at::ScalarType type);
 
 // The buffer behind a storage; nullptr for an empty one. RuntimeError for memory that is not OpenMPS's.
 mps_buffer *buffer(const c10::StorageImpl &storage);

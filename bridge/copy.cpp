@@ -145,12 +145,6 @@ at::Scalar local_scalar_dense(const at::Tensor &self) {
   return landing.item();
 }
 
-// PyTorch refuses a value that the type cannot hold.
-void check_fits(const at::Scalar &value, at::ScalarType type) {
-  AT_DISPATCH_V2(type, "fill_", AT_WRAP([&] { (void)value.to<scalar_t>(); }), AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES),
-                 at::kBool, at::kHalf, at::kBFloat16, at::kComplexHalf);
-}
-
 at::Tensor &fill_scalar(at::Tensor &self, const at::Scalar &value) {
   if (self.numel() == 0) return self;
   at::assert_no_internal_overlap(self);

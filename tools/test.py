@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs every test of a build folder: the C unit tests (ctest), then tests/metal and tests/python (pytest, two processes).
+"""Runs every test of a build folder: the C unit tests (ctest), tests/metal and tests/python (pytest, two processes), then tests/conformance.
 
 The last line is `N passed, N failed` over all of them; the exit code is 0 only when nothing failed and something ran.
 """
@@ -43,7 +43,7 @@ def main():
     parser.add_argument("--processes", default="2", help="pytest processes")
     options = parser.parse_args()
     build = options.build.resolve()
-    ctest_report, pytest_report = build / "ctest.xml", build / "pytest.xml"
+    ctest_report, pytest_report, conformance_report = build / "ctest.xml", build / "pytest.xml", build / "conformance.xml"
     # Two processes on two cores: an OpenMP team in each would wait for the other's at the end of every parallel region of the CPU side.
     environment = dict(os.environ, OPENMPS_BUILD=str(build), OMP_NUM_THREADS="1")
     results = [
@@ -51,6 +51,8 @@ def main():
         run("tests of the kernels and of torch on mps",
             [sys.executable, "-m", "pytest", "-q", "-n", options.processes, "--dist", "loadgroup", f"--junitxml={pytest_report}",
              *[f for f in ("tests/metal", "tests/python") if (ROOT / f).is_dir()]], pytest_report, env=environment),
+        run("every operator that PyTorch's database knows, on mps against the CPU",
+            [sys.executable, "-m", "tests.conformance", "--processes", options.processes, f"--junit={conformance_report}"], conformance_report),
     ]
     passed, failed, skipped = (sum(column) for column in zip(*results))
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))

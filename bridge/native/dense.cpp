@@ -42,6 +42,9 @@ at::Tensor &run_addbmm(const at::Tensor &self, const at::Tensor &batch1, const a
 // ---- dot ----
 
 at::Tensor run_dot(const at::Tensor &self, const at::Tensor &other, bool conjugate) {
+  // Where PyTorch conjugates the result and not an argument, the result is a conjugate view.
+  if (other.is_conj() && self.is_conj() != conjugate)
+    return conjugate ? run_dot(self, other.conj(), false).conj() : run_dot(self.conj(), other.conj(), false).conj();
   at::Tensor out = empty({}, self.options());
   const Operand self_(self, Operand::flagged), other_(other, Operand::flagged), out_(out, Operand::output);
   check((conjugate ? mps_op_vdot : mps_op_dot)(stream(), self_.pointer(), other_.pointer(), out_.pointer()));
@@ -74,6 +77,11 @@ at::ScalarType addr_type(const at::Tensor &self, const at::Tensor &vec1, const a
 void run_addr(const at::Tensor &self, const at::Tensor &vec1, const at::Tensor &vec2, const at::Scalar &beta, const at::Scalar &alpha, at::ScalarType type,
               const at::Tensor &out) {
   const at::Tensor bias = self.to(type), first = vec1.to(type), second = vec2.to(type);
+  if (alpha.equal(0) && !at::isIntegralType(type, true)) {  // NaN and infinities of the vectors count here, unlike in a matrix product
+    const at::Tensor product = first.mul(alpha).unsqueeze(1).mul(second);
+    const_cast<at::Tensor &>(out).copy_(beta.equal(0) ? product : product.add(bias.mul(beta)));
+    return;
+  }
   const Operand self_(bias, Operand::flagged), vec1_(first, Operand::flagged), vec2_(second, Operand::flagged), out_(out, Operand::output);
   check(mps_op_addr(stream(), self_.pointer(), vec1_.pointer(), vec2_.pointer(), scalar(beta), scalar(alpha), out_.pointer()));
 }
@@ -83,7 +91,7 @@ void run_addr(const at::Tensor &self, const at::Tensor &vec1, const at::Tensor &
 at::Tensor &addbmm_out_mps(const at::Tensor &self, const at::Tensor &batch1, const at::Tensor &batch2, const at::Scalar &beta, const at::Scalar &alpha,
                            at::Tensor &out) {
   check_addbmm(self, batch1, batch2);
-  TORCH_CHECK(out.scalar_type() == self.scalar_type(), "Expected out tensor to have dtype ", self.dtype(), ", but got ", out.dtype(), " instead");
+  TORCH_CHECK(out.scalar_type() == batch2.scalar_type(), "self and mat2 must have the same dtype, but got ", out.scalar_type(), " and ", batch2.scalar_type());
   at::native::resize_output(out, {batch1.size(1), batch2.size(2)});
   return run_addbmm(self, batch1, batch2, beta, alpha, out);
 }

@@ -131,10 +131,12 @@ at::Tensor &index_select_out_mps(const at::Tensor &self, int64_t dim, const at::
     TORCH_CHECK_INDEX(self.size(dim) > 0 || index.numel() == 0, "index out of range in self");
     sizes[dim] = index.numel();
   }
+  if (out.defined()) {
+    at::assert_no_internal_overlap(out);
+    at::assert_no_overlap(out, self);
+    at::assert_no_overlap(out, index);
+  }
   fit(out, sizes, self.options());
-  at::assert_no_internal_overlap(out);
-  at::assert_no_overlap(out, self);
-  at::assert_no_overlap(out, index);
   const Operand self_(self, Operand::plain), index_(index, Operand::plain), out_(out, Operand::output);
   check(mps_op_index_select(stream(), self_.pointer(), dim, index_.pointer(), out_.pointer()));
   return out;
@@ -190,6 +192,14 @@ at::Tensor &masked_scatter__mps(at::Tensor &self, const at::Tensor &mask, const 
   return self;
 }
 
+at::Tensor &index_fill_(at::Tensor &self, int64_t dim, const at::Tensor &index, const at::Scalar &value) {
+  TORCH_CHECK(self.is_complex() || !value.isComplex(), "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+  const at::Scalar held = check_fits(value, self.scalar_type());
+  const Operand self_(self, Operand::flagged), index_(index, Operand::plain), out_(self, Operand::output);
+  check(mps_op_index_fill(stream(), self_.pointer(), dim, index_.pointer(), scalar(held), out_.pointer()));
+  return self;
+}
+
 at::Tensor &nonzero_out_mps(const at::Tensor &self, at::Tensor &out) {
   const at::Tensor mask = self.scalar_type() == at::kBool ? self : self.ne(0);
   if (out.defined()) {
@@ -197,7 +207,12 @@ at::Tensor &nonzero_out_mps(const at::Tensor &self, at::Tensor &out) {
     at::assert_no_internal_overlap(out);
     at::assert_no_overlap(out, self);
   }
-  fit(out, {count_set(mask), self.dim()}, self.options().dtype(at::kLong));
+  // As on the CPU a coordinate's values are neighbours (gh-46224); an out= that fits keeps its strides.
+  const int64_t count = count_set(mask);
+  if (!out.defined())
+    out = empty({self.dim(), count}, self.options().dtype(at::kLong)).t();
+  else if (at::native::resize_output_check(out, {count, self.dim()}))
+    out.resize_({self.dim(), count}).t_();
   const Operand mask_(mask, Operand::plain), out_(out, Operand::output);
   check(mps_op_nonzero(stream(), mask_.pointer(), out_.pointer()));
   return out;

@@ -160,6 +160,7 @@ struct BatchNorm {
 
   std::tuple<Tensor &, Tensor &, Tensor &> write(Tensor &out, Tensor &save_mean, Tensor &save_invstd) const {
     check_rank();
+    TORCH_CHECK(out.scalar_type() == input.scalar_type(), "expected scalar type ", input.scalar_type(), " but found ", out.scalar_type());
     at::native::resize_output(out, input.sizes());
     at::native::resize_output(save_mean, saved_shape());
     at::native::resize_output(save_invstd, saved_shape());

@@ -46,6 +46,13 @@ Tensor unary(F function, const Tensor &self, More... more) {
 }
 
 template <class F, class... More>
+Tensor &unary_out(F function, const Tensor &self, Tensor &out, More... more) {
+  auto iter = TensorIterator::unary_op(out, self);
+  run(function, iter, false, more...);
+  return out;
+}
+
+template <class F, class... More>
 Tensor binary(F function, const Tensor &a, const Tensor &b, More... more) {
   Tensor out;
   auto iter = TensorIterator::borrowing_binary_op(out, a, b);
@@ -87,21 +94,22 @@ at::ScalarType float_type(const Tensor &self) {
 
 // ---- complex numbers ----
 Tensor &abs_out(const Tensor &self, Tensor &out) {
-  return to_real(mps_op_abs, self, out, real_type(self));
-}
-
-Tensor angle(const Tensor &self) {
-  Tensor out = at::empty_like(self, self.options().dtype(float_type(self)));
-  return to_real(mps_op_angle, self, out, out.scalar_type());
+  return self.is_complex() ? to_real(mps_op_abs, self, out, real_type(self)) : unary_out(mps_op_abs, self, out);
 }
 
 Tensor &angle_out(const Tensor &self, Tensor &out) {
-  return to_real(mps_op_angle, self, out, float_type(self));
+  if (self.is_complex()) return to_real(mps_op_angle, self, out, real_type(self));
+  auto iter = TensorIterator::unary_float_op(out, self);
+  run(mps_op_angle, iter, false);
+  return out;
 }
 
-Tensor &conj_physical_out_mps(const Tensor &self, Tensor &out) {
-  return to_real(mps_op_conj_physical, self, out, self.scalar_type());
+Tensor angle(const Tensor &self) {
+  Tensor out = at::empty({0}, self.options().dtype(float_type(self)));
+  return angle_out(self, out);
 }
+
+Tensor &conj_physical_out_mps(const Tensor &self, Tensor &out) { return unary_out(mps_op_conj_physical, self, out); }
 
 static void check_parts(const Tensor &a, const Tensor &b, const Tensor &out) {
   const auto type = a.scalar_type();
@@ -209,6 +217,7 @@ static Tensor &fill_masked(Tensor &self, const Tensor &mask, const Operand &valu
 }
 
 Tensor &masked_fill__mps(Tensor &self, const Tensor &mask, const at::Scalar &value) {
+  check_fits(value, self.scalar_type());
   return fill_masked(self, mask, Operand(value, Operand::plain, self.scalar_type()));
 }
 
@@ -219,11 +228,12 @@ Tensor &masked_fill__mps(Tensor &self, const Tensor &mask, const Tensor &value) 
 
 Tensor &nan_to_num_out_mps(const Tensor &self, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf, Tensor &out) {
   TORCH_CHECK(self.scalar_type() == out.scalar_type(), "nan_to_num: dtype of out: ", out.scalar_type(), " should be same as input: ", self.scalar_type());
-  prepare(out, self, self.scalar_type());
-  const Operand self_(self, Operand::flagged), out_(out, Operand::output);
+  if (at::isIntegralType(self.scalar_type(), true)) {
+    at::native::resize_output(out, self.sizes());
+    return out.copy_(self);
+  }
   const Optional<double> nan_(nan), posinf_(posinf), neginf_(neginf);
-  check(mps_op_nan_to_num(stream(), self_.pointer(), nan_.pointer(), posinf_.pointer(), neginf_.pointer(), out_.pointer()));
-  return out;
+  return unary_out(mps_op_nan_to_num, self, out, nan_.pointer(), posinf_.pointer(), neginf_.pointer());
 }
 
 // ---- activations ----
@@ -257,14 +267,16 @@ Tensor &hardtanh_backward_out_mps(const Tensor &grad, const Tensor &self, const 
 
 // As on Apple's backend the buffer is empty: the gradient is made from the input.
 std::tuple<Tensor &, Tensor &> log_sigmoid_forward_out_mps(const Tensor &self, Tensor &output, Tensor &buffer) {
-  auto iter = TensorIterator::unary_op(output, self);
+  TORCH_CHECK(output.scalar_type() == self.scalar_type(), "expected scalar type ", self.scalar_type(), " but found ", output.scalar_type());
+  output.resize_as_(self);
+  at::assert_no_internal_overlap(output);
   at::native::resize_output(buffer, {0});
   const Operand self_(self, Operand::flagged), output_(output, Operand::output);
   check(mps_op_log_sigmoid(stream(), self_.pointer(), output_.pointer(), nullptr));
   return std::forward_as_tuple(output, buffer);
 }
 std::tuple<Tensor, Tensor> log_sigmoid_forward_mps(const Tensor &self) {
-  Tensor output = at::empty_like(self), buffer = at::empty({0}, self.options());
+  Tensor output = at::empty_like(self, at::MemoryFormat::Contiguous), buffer = at::empty({0}, self.options());
   log_sigmoid_forward_out_mps(self, output, buffer);
   return {output, buffer};
 }
@@ -274,16 +286,17 @@ Tensor &log_sigmoid_backward_mps_out(const Tensor &grad, const Tensor &self, con
 }
 
 Tensor &logit_out_mps(const Tensor &self, std::optional<double> eps, Tensor &out) {
-  prepare(out, self, at::isIntegralType(self.scalar_type(), true) ? at::typeMetaToScalarType(at::get_default_dtype()) : self.scalar_type());
-  const Operand self_(self, Operand::flagged), out_(out, Operand::output);
+  auto iter = TensorIterator::unary_float_op(out, self);
   const Optional<double> eps_(eps);
-  check(mps_op_logit(stream(), self_.pointer(), eps_.pointer(), out_.pointer()));
+  run(mps_op_logit, iter, false, eps_.pointer());
   return out;
 }
 Tensor logit_mps(const Tensor &self, std::optional<double> eps) {
-  const auto type = at::isIntegralType(self.scalar_type(), true) ? at::typeMetaToScalarType(at::get_default_dtype()) : self.scalar_type();
-  Tensor out = at::empty_like(self, self.options().dtype(type));
-  return logit_out_mps(self, eps, out);
+  Tensor out;
+  auto iter = TensorIterator::unary_float_op(out, self);
+  const Optional<double> eps_(eps);
+  run(mps_op_logit, iter, false, eps_.pointer());
+  return iter.output();
 }
 
 Tensor prelu_mps(const Tensor &self, const Tensor &weight) { return binary(mps_op_prelu, self, weight); }
@@ -327,9 +340,23 @@ Tensor &conj_physical_(Tensor &self) { return self.is_complex() ? conj_physical_
 
 Tensor &logit_(Tensor &self, std::optional<double> eps) { return logit_out_mps(self, eps, self); }
 
-Tensor heaviside(const Tensor &self, const Tensor &values) { return binary(mps_op_heaviside, self, values); }
-Tensor &heaviside_out(const Tensor &self, const Tensor &values, Tensor &out) { return binary_out(mps_op_heaviside, self, values, out); }
-Tensor &heaviside_(Tensor &self, const Tensor &values) { return binary_out(mps_op_heaviside, self, values, self); }
+void check_heaviside(const Tensor &self, const Tensor &values, at::ScalarType out) {
+  TORCH_CHECK(!self.is_complex() && !values.is_complex() && !at::isComplexType(out), "heaviside is not yet implemented for complex tensors.");
+  TORCH_CHECK(self.dtype() == values.dtype() && out == self.scalar_type(), "heaviside is not yet implemented for tensors with different dtypes.");
+}
+
+Tensor heaviside(const Tensor &self, const Tensor &values) {
+  check_heaviside(self, values, self.scalar_type());
+  return binary(mps_op_heaviside, self, values);
+}
+Tensor &heaviside_out(const Tensor &self, const Tensor &values, Tensor &out) {
+  check_heaviside(self, values, out.scalar_type());
+  return binary_out(mps_op_heaviside, self, values, out);
+}
+Tensor &heaviside_(Tensor &self, const Tensor &values) {
+  check_heaviside(self, values, self.scalar_type());
+  return binary_out(mps_op_heaviside, self, values, self);
+}
 
 template <auto Function>
 Tensor &float_unary_out(const Tensor &self, Tensor &out) {
@@ -365,8 +392,8 @@ Tensor float_binary(const Tensor &a, const Tensor &b) {
 
 std::tuple<Tensor &, Tensor &> frexp_out(const Tensor &self, Tensor &mantissa, Tensor &exponent) {
   TORCH_CHECK_TYPE(at::isFloatingType(self.scalar_type()), "torch.frexp() only supports floating-point dtypes");
-  TORCH_CHECK_TYPE(mantissa.dtype() == self.dtype(), "torch.frexp() expects mantissa to have dtype ", self.dtype(), " but got ", mantissa.dtype());
-  TORCH_CHECK_TYPE(exponent.dtype() == at::kInt, "torch.frexp() expects exponent to have int dtype but got ", exponent.dtype());
+  TORCH_CHECK(mantissa.dtype() == self.dtype(), "torch.frexp() expects mantissa to have dtype ", self.dtype(), " but got ", mantissa.dtype());
+  TORCH_CHECK(exponent.dtype() == at::kInt, "torch.frexp() expects exponent to have int dtype but got ", exponent.dtype());
   auto iter = TensorIteratorConfig().add_output(mantissa).add_output(exponent).add_const_input(self).check_all_same_dtype(false)
                 .set_check_mem_overlap(true).build();
   const Operand self_(self, Operand::flagged), mantissa_(mantissa, Operand::output), exponent_(exponent, Operand::output);

@@ -53,7 +53,10 @@ at::Tensor &unpool(const at::Tensor &self, const at::Tensor &indices, at::IntArr
   for (int64_t d = 1; d < self.dim(); d++)
     TORCH_CHECK(self.size(d) > 0, name, "(): Expected input to have non-zero size for non-batch dimensions, but got ", self.sizes(), " with dimension ", d,
                 " being empty.");
-  at::native::resize_output(out, with_space(self, output_size));
+  if (self.dim() == 4 && dimensions == 2)
+    out.resize_(with_space(self, output_size), self.suggest_memory_format());
+  else
+    at::native::resize_output(out, with_space(self, output_size));
   const Operand self_(self, Operand::plain), indices_(indices, Operand::plain), out_(out, Operand::output);
   check((dimensions == 2 ? mps_op_max_unpool2d : mps_op_max_unpool3d)(stream(), self_.pointer(), indices_.pointer(), out_.pointer()));
   return out;

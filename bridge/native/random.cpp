@@ -79,8 +79,9 @@ at::Tensor normal(const at::Tensor &mean, const at::Tensor &std, Generator gener
 }
 
 at::Tensor &bernoulli_(at::Tensor &self, const at::Tensor &p, Generator generator) {
-  TORCH_CHECK(at::isFloatingType(p.scalar_type()), "expected probabilities tensor to have floating type, got ", p.scalar_type());
   at::assert_no_internal_overlap(self);
+  if (self.numel() == 0) return self;
+  TORCH_CHECK_NOT_IMPLEMENTED(at::isFloatingType(p.scalar_type()), "\"bernoulli_tensor_cpu_p_\" not implemented for '", p.scalar_type(), "'");
   const at::Tensor expanded = (p.is_cpu() ? p.to(self.device()) : p).expand(self.sizes());
   const Operand p_(expanded, Operand::plain), self_(self, Operand::output);
   check(mps_op_bernoulli_each(stream(), p_.pointer(), openmps::generator(generator), self_.pointer()));

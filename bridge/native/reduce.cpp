@@ -9,6 +9,7 @@
 #include <ATen/ops/imag.h>
 #include <ATen/ops/real.h>
 #include <ATen/ops/sqrt.h>
+#include <torch/library.h>
 
 #include "bridge/convert.h"
 #include "bridge/kernels/reduce.h"
@@ -154,4 +155,46 @@ std::tuple<Tensor, Tensor> std_mean_mps(const Tensor &self, at::OptionalIntArray
   return {out, mean};
 }
 
+namespace {
+
+// ---- any and all over several dimensions: PyTorch would go through them one by one. No dimensions given: all; an empty list: none. ----
+template <auto Function>
+Tensor &truth_of_dims_out(const char *name, const Tensor &self, at::OptionalIntArrayRef dim, bool keepdim, Tensor &out) {
+  TORCH_CHECK(out.scalar_type() == at::kBool || out.scalar_type() == at::kByte, name, " only supports bool tensor for result, got: ", out.scalar_type());
+  const bool none = dim.has_value() && dim->empty();
+  at::native::resize_output(out, none ? at::DimVector(self.sizes()) : reduced_shape(self, dim, keepdim));
+  if (none) return out.copy_(self.ne(0));
+  const Operand self_(self, Operand::plain), out_(out, Operand::output);
+  const List<int64_t> dim_(dim);
+  check(Function(stream(), self_.pointer(), dim_.data(), dim_.count(), keepdim, out_.pointer()));
+  return out;
+}
+
+Tensor truth(const Tensor &self) { return at::empty({0}, self.options().dtype(self.scalar_type() == at::kByte ? at::kByte : at::kBool)); }
+
+Tensor &any_dims_out(const Tensor &self, at::OptionalIntArrayRef dim, bool keepdim, Tensor &out) {
+  return truth_of_dims_out<mps_op_any_dims>("any", self, dim, keepdim, out);
+}
+Tensor &all_dims_out(const Tensor &self, at::OptionalIntArrayRef dim, bool keepdim, Tensor &out) {
+  return truth_of_dims_out<mps_op_all_dims>("all", self, dim, keepdim, out);
+}
+Tensor any_dims(const Tensor &self, at::OptionalIntArrayRef dim, bool keepdim) {
+  Tensor out = truth(self);
+  return any_dims_out(self, dim, keepdim, out);
+}
+Tensor all_dims(const Tensor &self, at::OptionalIntArrayRef dim, bool keepdim) {
+  Tensor out = truth(self);
+  return all_dims_out(self, dim, keepdim, out);
+}
+
+}  // namespace
+
 }  // namespace openmps::native
+
+TORCH_LIBRARY_IMPL(aten, MPS, m) {
+  using namespace openmps::native;
+  m.impl("any.dims", TORCH_FN(any_dims));
+  m.impl("any.dims_out", TORCH_FN(any_dims_out));
+  m.impl("all.dims", TORCH_FN(all_dims));
+  m.impl("all.dims_out", TORCH_FN(all_dims_out));
+}

@@ -138,11 +138,14 @@ at::Tensor triangle_indices(int64_t row, int64_t col, int64_t offset, bool upper
 int64_t count_steps(const at::Scalar &start, const at::Scalar &end, const at::Scalar &step, at::ScalarType type, bool inclusive) {
   const double from = start.toDouble(), to = end.toDouble(), by = step.toDouble();
   TORCH_CHECK(by > 0 || by < 0, "step must be nonzero");
+  // An int64 result is counted in whole numbers.
+  if (type == at::kLong && !inclusive) TORCH_CHECK_VALUE(step.to<int64_t>() != 0, "step must be nonzero");
   TORCH_CHECK(std::isfinite(from) && std::isfinite(to), "unsupported range: ", from, " -> ", to);
   TORCH_CHECK((by > 0 && to >= from) || (by < 0 && to <= from), "upper bound and lower bound inconsistent with step sign");
   double count;
-  if (at::isIntegralType(type, false) && start.isIntegral(false) && end.isIntegral(false) && step.isIntegral(false)) {
-    const int64_t distance = end.toLong() - start.toLong(), stride = step.toLong();
+  const bool whole = start.isIntegral(false) && end.isIntegral(false) && step.isIntegral(false);
+  if ((type == at::kLong && !inclusive) || (at::isIntegralType(type, false) && whole)) {
+    const int64_t distance = end.to<int64_t>() - start.to<int64_t>(), stride = step.to<int64_t>();
     count = inclusive ? static_cast<double>(distance / stride + 1) : static_cast<double>((distance + stride - (stride > 0 ? 1 : -1)) / stride);
   } else {
     count = inclusive ? std::floor((to - from) / by + 1) : std::ceil((to - from) / by);
@@ -197,7 +200,9 @@ at::Tensor &linspace_out_mps(const at::Scalar &start, const at::Scalar &end, int
     return out;
   }
   const Operand out_(out, Operand::output);
-  check(mps_op_linspace(stream(), scalar(start), scalar(end), out_.pointer()));
+  const bool whole = at::isIntegralType(out.scalar_type(), false);  // then the ends are, before the steps are made
+  check(mps_op_linspace(stream(), scalar(whole ? check_fits(start, out.scalar_type()) : start), scalar(whole ? check_fits(end, out.scalar_type()) : end),
+                        out_.pointer()));
   return out;
 }
 

@@ -19,9 +19,8 @@ using Pair = std::tuple<at::Tensor &, at::Tensor &>;
 template <class Call>
 Pair select_one(const at::Tensor &self, int64_t dim, bool keepdim, at::Tensor &values, at::Tensor &indices, const char *name, const Call &call) {
   dim = at::maybe_wrap_dim(dim, self.dim());
-  TORCH_CHECK(values.scalar_type() == self.scalar_type(), name, "(): Expected out tensor to have dtype ", self.scalar_type(), ", but got ", values.scalar_type(),
-              " instead");
-  TORCH_CHECK(indices.scalar_type() == at::kLong, name, "(): Expected indices to be Long, but got ", indices.scalar_type());
+  TORCH_CHECK(values.scalar_type() == self.scalar_type(), "output values must be of same type as input");
+  TORCH_CHECK(indices.scalar_type() == at::kLong, "output indices must be of scalar type Long");
   at::assert_no_overlap(self, values);
   at::DimVector sizes(self.sizes());
   if (!sizes.empty()) {
@@ -30,8 +29,10 @@ Pair select_one(const at::Tensor &self, int64_t dim, bool keepdim, at::Tensor &v
     for (at::Tensor *out : {&values, &indices})  // one that fits already is not resized
       if (!keepdim && out->dim() >= dim) out->unsqueeze_(dim);
   }
-  at::native::resize_output(values, sizes);
-  at::native::resize_output(indices, sizes);
+  for (at::Tensor *out : {&values, &indices}) {
+    if (!keepdim && self.dim() > 0 && out->dim() == self.dim() - 1) out->unsqueeze_(dim);  // so that an out= that fits keeps its strides
+    at::native::resize_output(*out, sizes);
+  }
   if (self.numel() > 0) {
     const Operand self_(self, Operand::plain), values_(values, Operand::output), indices_(indices, Operand::output);
     call(dim, self_.pointer(), values_.pointer(), indices_.pointer());

@@ -9,7 +9,7 @@
 #include "ops/operand.h"
 
 mps_status mps_index_check(const mps_tensor *index, const char *label) {
-  if (index->dtype == MPS_DTYPE_I64 || index->dtype == MPS_DTYPE_I32) return MPS_STATUS_OK;
+  if (index->dtype == MPS_DTYPE_I64 || index->dtype == MPS_DTYPE_I32 || mps_tensor_element_count(index) == 0) return MPS_STATUS_OK;
   return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s(): Expected dtype int32/int64 for index, but got %s", label, mps_dtype_name(index->dtype));
 }
 

@@ -39,7 +39,7 @@ static mps_status choose_gelu(const char *approximate, mps_formula exact, mps_fo
   else if (strcmp(approximate, "tanh") == 0)
     *out = by_tanh;
   else
-    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "approximate argument must be either none or tanh, got '%s'", approximate);
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "approximate argument must be either none or tanh.");
   return MPS_STATUS_OK;
 }
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from compare import FLOATS, INTEGERS, compare, compare_errors, compare_gradients, layouts, make
+from compare import FLOATS, INTEGERS, compare, compare_errors, compare_gradients, layouts, make, to_mps
 
 LOOSE = {torch.float32: {"rtol": 2e-5, "atol": 2e-5}, torch.float16: {"rtol": 4e-3, "atol": 2e-2}, torch.bfloat16: {"rtol": 3e-2, "atol": 1e-1},
          torch.complex64: {"rtol": 2e-5, "atol": 2e-5}}
@@ -219,3 +219,18 @@ def test_speed():
 
             cpu = best(lambda: [torch.mm(a, b) for _ in range(10 if n < 512 else 1)])
             print(f"mm {dtype} {n}: cpu / mps = {cpu / best(run):.2f} (cpu {cpu * 1e6:.0f} us)")
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_addr_counts_nan_where_alpha_is_zero(dtype):
+    nan = torch.tensor([float("nan"), 1.0], dtype=dtype)
+    for beta in (0, 1):
+        compare(lambda x, a, b: torch.addr(x, a, b, beta=beta, alpha=0), make((2, 3), dtype), nan, make((3,), dtype))
+
+
+@pytest.mark.parametrize("function", [torch.dot, torch.vdot])
+def test_dot_conjugates_lazily_as_the_cpu_does(function):
+    a, b = make((5,), torch.complex64), make((5,), torch.complex64, seed=1)
+    for views in ((a, b), (a.conj(), b), (a, b.conj()), (a.conj(), b.conj())):
+        expected = compare(function, *views, rtol=1e-5)
+        assert function(*to_mps(views)).is_conj() == expected.is_conj()

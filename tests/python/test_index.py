@@ -210,3 +210,29 @@ def test_errors_are_the_cpus():
     compare_errors(lambda x, i: x.index_put((i,), torch.ones(3, device=x.device)), x, i)
     compare_errors(lambda x, m: x.masked_select(m), x, make((3, 5), torch.bool))
     compare_errors(lambda x, i: x[i.float()], x, i)
+
+
+def test_empty_index_of_any_dtype():
+    compare(lambda x, i: x.gather(0, i), make((5,)), torch.empty(0, dtype=torch.uint8))
+    compare(lambda x, i: x.scatter(0, i, 1.0), make((5,)), torch.empty(0, dtype=torch.uint8))
+
+
+@pytest.mark.parametrize("dtype,value", [(torch.int8, 1000), (torch.float32, 1j), (torch.float16, 1e10), (torch.float32, 1e300)])
+def test_a_value_that_does_not_fit(dtype, value):
+    x = make((4,), dtype)
+    compare_errors(lambda x, m: x.masked_fill(m, value), x, make((4,), torch.bool))
+    compare_errors(lambda x, i: x.index_fill(0, i, value), x, torch.tensor([1]))
+    compare(lambda x, i: x.index_fill(0, i, 3), x, torch.tensor([1, -1]))
+
+
+def test_index_select_refuses_overlapping_results():
+    compare_errors(lambda x, i: torch.index_select(x, 1, i, out=torch.zeros(1, device=x.device).expand(2, 6)), make((3, 6)), torch.tensor([0, 1]))
+
+
+@pytest.mark.parametrize("shape", [(5, 4), (6,), (2, 3, 4), ()])
+def test_nonzero_lays_coordinates_out_as_the_cpu_does(shape):
+    x = make(shape, torch.int32)
+    compare(lambda x: x.nonzero(), x, strides=True)
+    compare(lambda x: torch.nonzero(x, out=torch.empty(0, dtype=torch.int64, device=x.device)), x, strides=True)
+    rows = x.nonzero().shape[0]
+    compare(lambda x: torch.nonzero(x, out=torch.empty(rows, len(shape), dtype=torch.int64, device=x.device)), x, strides=True)

@@ -381,3 +381,27 @@ def test_polar_and_complex():
     a, b = values((5, 6), torch.float32, 0.1, 4, special=False), values((5, 6), torch.float32, special=False, seed=1)
     check(torch.polar(a.to("mps"), b.to("mps")), torch.polar(a, b))
     check(torch.complex(a.to("mps"), b.to("mps")), torch.complex(a, b))
+
+
+@pytest.mark.parametrize("function", [torch.abs, torch.angle, torch.conj_physical, torch.logit, torch.nan_to_num, F.logsigmoid, torch.isinf])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64, torch.int32])
+def test_strides_of_functions_that_allocate_their_results(function, dtype):
+    x = values((6, 8), dtype, special=False).t()
+    if dtype == torch.complex64 and function in (torch.logit, F.logsigmoid) or dtype == torch.int32 and function is F.logsigmoid:
+        return
+    assert function(x.to("mps")).stride() == function(x).stride()
+    if function not in (F.logsigmoid, torch.isinf):
+        outs = [torch.empty(0, dtype=function(x).dtype, device=device) for device in ("cpu", "mps")]
+        assert function(x.to("mps"), out=outs[1]).stride() == function(x, out=outs[0]).stride()
+
+
+@pytest.mark.parametrize("call", [lambda x, o: torch.abs(x, out=o), lambda x, o: torch.conj_physical(x, out=o), lambda x, o: torch.heaviside(x, x, out=o),
+                                  lambda x, o: torch.frexp(x, out=(o, o)), lambda x, o: torch._C._nn.log_sigmoid(x, out=o),
+                                  lambda x, o: F.gelu(x, approximate="asdf")])
+def test_texts_of_refusals(call):
+    texts = []
+    for device in ("cpu", "mps"):
+        with pytest.raises(Exception) as raised:
+            call(torch.zeros(3, device=device), torch.zeros(3, dtype=torch.int64, device=device))
+        texts.append((raised.type, str(raised.value)))
+    assert texts[0] == texts[1]

@@ -77,3 +77,9 @@ def test_empty_and_errors():
     compare_errors(lambda x: F.max_pool2d(x, 2, padding=2), make((1, 1, 3, 3)))
     compare_errors(lambda x: F.avg_pool2d(x, 0), make((1, 1, 3, 3)))
     compare_errors(lambda x: F.max_pool2d(x, 2), make((3, 3)))
+
+
+def test_unpool_keeps_channels_last():
+    x = make((2, 3, 6, 8)).contiguous(memory_format=torch.channels_last)
+    values, indices = F.max_pool2d(x, 2, return_indices=True)
+    compare(lambda v, i: F.max_unpool2d(v, i, 2), values, indices, strides=True)

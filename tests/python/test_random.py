@@ -198,3 +198,14 @@ def test_bounds_of_integers_are_checked(dtype):
             assert str(raised.value).split("\n")[0] == str(error).split("\n")[0]
         else:
             torch.zeros(3, dtype=dtype, device="mps").random_(*bounds)
+
+
+def test_bernoulli_of_whole_numbers():
+    """As the CPU: refused, but for empty tensors."""
+    for dtype in (torch.bool, torch.int32):
+        assert torch.bernoulli(torch.zeros(0, 3, dtype=dtype, device="mps")).shape == (0, 3)
+        with pytest.raises(NotImplementedError) as cpu:
+            torch.bernoulli(torch.zeros(3, dtype=dtype))
+        with pytest.raises(NotImplementedError) as mps:
+            torch.bernoulli(torch.zeros(3, dtype=dtype, device="mps"))
+        assert str(mps.value) == str(cpu.value)

@@ -244,3 +244,13 @@ def test_errors():
     lambda x: torch.nansum(x, 0), lambda x: torch.trace(x), lambda x: torch.std_mean(x, 0)])
 def test_gradients(function):
     compare_gradients(function, make((9, 7)), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("function", [torch.any, torch.all])
+def test_any_and_all_over_several_dimensions(function):
+    for dtype in (torch.float32, torch.uint8, torch.bool, torch.complex64):
+        for dim in ((0, 2), (), (1,), None, (-1, 0, 1)):
+            for keepdim in (False, True):
+                compare(lambda x: function(x, dim, keepdim), make((2, 3, 4), dtype), strides=True)
+    compare(lambda x: function(x, (0, 1)), torch.zeros(0, 3))
+    compare_errors(lambda x: function(x, (0, 1), out=torch.zeros(3, device=x.device)), make((2, 3)))

@@ -101,3 +101,17 @@ def test_gradients():
     for function in (lambda x: torch.cat([x, x * 2], 1), lambda x: x.flip(1), lambda x: x.repeat(1, 2, 1, 1), lambda x: F.pad(x, (1, 1, 2, -1)),
                      lambda x: x.tril(), lambda x: F.pixel_shuffle(x, 2), lambda x: x.unfold(3, 2, 1), lambda x: x.roll(1, 0)):
         compare_gradients(function, x)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_whole_sequences_have_whole_ends(dtype):
+    """The ends become whole before the steps are made; an int64 arange is counted in whole numbers."""
+    def made(function, *arguments):
+        return compare(lambda x: function(*arguments, dtype=dtype, device=x.device), torch.zeros(1))
+
+    made(torch.linspace, 4.3, 1, 50)
+    made(torch.linspace, -1, 5, 3)
+    made(torch.arange, 0.5, 5, 1.5)
+    made(torch.arange, 0.0, -8.000001, -4.0)
+    compare_errors(lambda x: torch.linspace(0, 1e30, 3, dtype=dtype, device=x.device), torch.zeros(1))
+    compare_errors(lambda x: torch.arange(0, 5, 0.5, dtype=torch.int64, device=x.device), torch.zeros(1))

@@ -149,3 +149,17 @@ def test_topk_into_its_own_input():
     expected = torch.topk(x, 15).values
     assert torch.equal(values.cpu(), expected)
     assert torch.equal(x.gather(1, indices.cpu()), expected)
+
+
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("call", [lambda x, keep, out: torch.kthvalue(x, 2, keepdim=keep, out=out), lambda x, keep, out: torch.median(x, 0, keep, out=out)])
+def test_strided_out_keeps_its_strides(call, keepdim):
+    x = make((5, 6))
+    shape = call(x, keepdim, None).values.shape
+    compare(lambda x, values, indices: call(x, keepdim, (values, indices)), x, torch.zeros(*shape, 2)[..., 0], torch.zeros(*shape, 3, dtype=torch.int64)[..., 0],
+            strides=True)
+
+
+def test_kthvalue_refuses_another_dtype():
+    compare_errors(lambda x, values, indices: torch.kthvalue(x, 1, out=(values, indices)), make((3,)), torch.tensor(0), torch.tensor(0))
+    compare_errors(lambda x, values, indices: torch.kthvalue(x, 1, out=(values, indices)), make((3,)), torch.tensor(0.0), torch.tensor(0.0))
