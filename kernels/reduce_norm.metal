@@ -3,6 +3,7 @@
 // reduce_norm: vector norms. ord 1: sum of magnitudes; 2: root of the sum of squares; inf and -inf: largest and smallest magnitude,
 // NaN wins; 0: number of nonzero elements; any other p: (sum |x|^p)^(1/p). They add up in float.
 
+#include "complex.h"
 #include "reduce.h"
 
 inline float magnitude(float x) { return fabs(x); }
@@ -12,15 +13,8 @@ inline float square(float x) { return x * x; }
 inline float square(half x) { return float(x) * float(x); }
 inline float square(bfloat x) { return float(x) * float(x); }
 inline float square(float2 x) { return x.x * x.x + x.y * x.y; }
-// Scaled, so that neither a large nor a small component is lost; infinity beats NaN.
-inline float magnitude(float2 x) {
-  float a = fabs(x.x), b = fabs(x.y);
-  float large = a > b ? a : b, small = a > b ? b : a;
-  float ratio = small / large;
-  float value = large * sqrt(1.0f + ratio * ratio);
-  value = large == 0.0f ? small : value;
-  return (a == INFINITY || b == INFINITY) ? INFINITY : (a != a || b != b) ? NAN : value;
-}
+// The same number as abs gives: the gradient of the largest magnitude looks for elements that equal it.
+inline float magnitude(float2 x) { return formula::complex_abs(x); }
 
 template <typename T, typename Out>
 struct norm_one {

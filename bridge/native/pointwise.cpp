@@ -223,6 +223,7 @@ Tensor &masked_fill__mps(Tensor &self, const Tensor &mask, const at::Scalar &val
 
 Tensor &masked_fill__mps(Tensor &self, const Tensor &mask, const Tensor &value) {
   TORCH_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(), " dimension(s).");
+  if (value.is_complex() && !self.is_complex()) check_fits(value.item(), self.scalar_type());
   return fill_masked(self, mask, Operand(value, Operand::flagged));
 }
 

@@ -103,6 +103,7 @@ at::Tensor pixel_unshuffle_mps(const at::Tensor &self, int64_t factor) {
 }
 
 at::Tensor unfold_backward(const at::Tensor &grad, at::IntArrayRef input_sizes, int64_t dim, int64_t size, int64_t step) {
+  if (input_sizes.empty()) return grad.sum();  // windows of a tensor without dimensions hold its one element, or nothing
   const at::Tensor out = empty(input_sizes, grad.options());
   const Operand grad_(grad, Operand::plain), out_(out, Operand::output);
   check(mps_op_unfold_backward(stream(), grad_.pointer(), dim, size, step, out_.pointer()));
@@ -190,6 +191,7 @@ at::Tensor &range_mps_out(const at::Scalar &start, const at::Scalar &end, const 
 at::Tensor &linspace_out_mps(const at::Scalar &start, const at::Scalar &end, int64_t steps, at::Tensor &out) {
   TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
   if (out.numel() != steps || out.dim() != 1) out.resize_({steps});
+  if (steps == 0) return out;
   if (at::isComplexType(out.scalar_type())) {
     // Both parts run evenly, so each is a linspace of its own.
     const auto parts = at::view_as_real(out);

@@ -35,6 +35,7 @@ def arguments():
     parser.add_argument("--timeout", type=float, help="seconds a case may take (default 120, with --all 900)")
     parser.add_argument("--folder", type=pathlib.Path, default=pool.ROOT / "build" / "conformance")
     parser.add_argument("--junit", type=pathlib.Path, help="write a JUnit file for tools/test.py")
+    parser.add_argument("--forget", action="store_true", help="take lines that pass out of not_yet.txt")
     parser.add_argument("--verbose", action="store_true", help="also what passes, and what not_yet.txt lists")
     return parser.parse_args()
 
@@ -127,8 +128,7 @@ class Report:
                 rule = self.not_yet.find(case, check)
                 if rule and (case, check) not in planned and never.find(case, check) is None and (check != "gradient" or rule.check == "gradient"):
                     missed.add(rule)
-        return [f"not_yet.txt:{r.number}: `{r.text}` passes: remove this line" for r in self.not_yet.rules
-                if r.ran and not r.failed and r not in missed and (self.options.all or not r.full_only)]
+        return [r for r in self.not_yet.rules if r.ran and not r.failed and r not in missed and (self.options.all or not r.full_only)]
 
 
 def line_of(case, failure):
@@ -171,7 +171,11 @@ def main():
             report.add(kept[task["case"]], 0, new=False)
     seconds = options.timeout or (900 if options.all else 120)
     pool.run_all([t for t in tasks if t["case"] not in kept], options.processes, seconds, options.folder, report.add)
-    unexpected = report.unexpected(tasks, never, cases)
+    rules = report.unexpected(tasks, never, cases)
+    if options.forget:
+        report.not_yet.forget(rules)
+        rules = []
+    unexpected = [f"not_yet.txt:{rule.number}: `{rule.text}` passes: remove this line" for rule in rules]
     print("\n".join(unexpected) + "\n" if unexpected else "", end="")
     if options.junit:
         write_junit(options.junit, report, unexpected)

@@ -28,7 +28,8 @@ def call(function, arguments):
 def plain(text):
     """An error text without what may differ: the name of the device, addresses."""
     text = str(text).partition("failed to match any schema")[0]  # what follows is a list of all arguments
-    text = re.sub(r"(?i)(?<![a-z])(mps|cpu)(:0)?(?![a-z])|(MPS|CPU)(?=[A-Z][a-z]+Type)", "DEVICE", text)
+    text = re.sub(r"MPS([A-Z][a-z]+)Type", r"torch.\1Tensor", text.replace("_cpu_template()", "_cpu()"))
+    text = re.sub(r"(?i)(?<![a-z])(mps|cpu)(:0)?(?![a-z])", "DEVICE", text)
     return re.sub(r"0x[0-9a-f]+", "0x", text)
 
 
@@ -40,7 +41,7 @@ def first_line(error):
 def check_error(error, expected):
     """Both raised: the same type and text, but for what docs/fidelity.md says."""
     if isinstance(error, torch.AcceleratorError) and isinstance(expected, (IndexError, RuntimeError)):
-        if re.search("out of|probability", str(expected)):
+        if re.search("out of|probability|multinomial", str(expected)):
             return
     if type(error) is not type(expected):
         missing = isinstance(error, NotImplementedError)
@@ -128,7 +129,7 @@ class Case:
         if self.random and unsupported(cpu_error):
             return
         if cpu_error is not None and mps_error is None and unsupported(cpu_error):
-            (expected, cpu_error), memory = self.computed_wide(function, arguments, actual), False
+            (expected, cpu_error), memory = self.computed_wide(function, arguments, actual, cpu_error), False
         if cpu_error is not None:
             if mps_error is None:
                 raise Failure("no error", f"cpu {first_line(cpu_error)}")
@@ -166,12 +167,12 @@ class Case:
         finally:
             torch.set_default_dtype(torch.float32)
 
-    def computed_wide(self, function, arguments, actual):
+    def computed_wide(self, function, arguments, actual, error):
         """What the CPU would give, had it this dtype: its result in double precision, rounded to the dtype of mps."""
         integers = None if self.dtype is None or self.dtype.is_floating_point or self.dtype.is_complex else self.dtype
         result = self.exact(function, arguments, integers)
         if result is None:
-            return None, RuntimeError("the CPU has neither this dtype nor a wider one")
+            return None, RuntimeError(f"no wider dtype works: {error}")
         pairs = zip(flatten(result), flatten(actual))
         return [r.to(a.dtype) if isinstance(r, torch.Tensor) and isinstance(a, torch.Tensor) else r for r, a in pairs], None
 
@@ -234,6 +235,8 @@ class OperatorCase(Case):
         try:
             self.compare(function, (arguments[0], {**arguments[1], "out": outs}))
         except Failure as failure:
+            if variant == "other dtype" and "not implemented for" in str(failure):
+                return  # the CPU computes in the dtype of out= here, and has no kernel for that one
             raise Failure(failure.kind, f"out {variant}: {failure}") from None
 
     def error(self):

@@ -28,11 +28,18 @@ class Rule:
 
 class Rules:
     def __init__(self, name):
-        lines = enumerate((FOLDER / name).read_text().splitlines(), 1)
+        self.path = FOLDER / name
+        lines = enumerate(self.path.read_text().splitlines(), 1)
         self.rules = [Rule(line, number) for number, line in lines if line.strip() and not line.startswith("#")]
         self.by_operator = {}
         for rule in self.rules:
             self.by_operator.setdefault(rule.operator, []).append(rule)
+
+    def forget(self, rules):
+        """Takes lines out of the file."""
+        numbers = {rule.number for rule in rules}
+        kept = [line for number, line in enumerate(self.path.read_text().splitlines(), 1) if number not in numbers]
+        self.path.write_text("\n".join(kept) + "\n")
 
     def find(self, case, check):
         operator, dtype = case.rsplit(":", 1)

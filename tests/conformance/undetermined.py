@@ -67,9 +67,14 @@ def power(x, y, *_):
     return sum(((t == 0) | ~t.isfinite()) for t in involved) > 0
 
 
+def near_pole(x, *_):
+    return (1 + (-x).exp()).abs() < 0.1
+
+
 # operator pattern -> elements that are not compared
 ELEMENTS = {
     "pow": power, "__rpow__": power,  # complex x^0 is 1 here; powers of complex infinities have no agreed value
+    "nn.functional.silu.complex": near_pole,  # 1 and exp(-x) cancel: both devices are far from the truth
     "__radd__": infinite,  # adding infinity to a complex number makes the other part NaN on the CPU
     "polygamma.*": pole,  # poles: the CPU gives a large finite number
     "special.polygamma.*": pole,
@@ -86,6 +91,8 @@ def left_out(name, arguments, shape):
     return None
 
 
+TRANSFORMERS = ("nn.Transformer", "nn.TransformerEncoder", "nn.TransformerEncoderLayer", "nn.TransformerDecoderLayer")
+
 # (operator, dtype) -> (rtol, atol), where neither OpInfo's tolerance nor the call in double precision judges well.
 TOLERANCES = {
     # exp(y log x): the error grows with |y log x|, on both sides.
@@ -94,6 +101,8 @@ TOLERANCES = {
     ("nn.functional.silu.complex", torch.complex64): (2e-5, 1e-5),
     # A composite of ten operators, each of which rounds to half.
     ("nn.functional.linear_cross_entropy.chunked_none", torch.float16): (2e-2, 1e-3),
+    ("nn.functional.linear_cross_entropy.chunked_none", torch.bfloat16): (1e-1, 2e-2),
+    **{(name, torch.float16): (2e-2, 5e-3) for name in TRANSFORMERS},
 }
 
 

@@ -223,6 +223,8 @@ def test_a_value_that_does_not_fit(dtype, value):
     compare_errors(lambda x, m: x.masked_fill(m, value), x, make((4,), torch.bool))
     compare_errors(lambda x, i: x.index_fill(0, i, value), x, torch.tensor([1]))
     compare(lambda x, i: x.index_fill(0, i, 3), x, torch.tensor([1, -1]))
+    if dtype == torch.float32:
+        compare_errors(lambda x, m, v: x.masked_fill(m, v), x, make((4,), torch.bool), torch.tensor(1j))
 
 
 def test_index_select_refuses_overlapping_results():

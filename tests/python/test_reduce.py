@@ -254,3 +254,10 @@ def test_any_and_all_over_several_dimensions(function):
                 compare(lambda x: function(x, dim, keepdim), make((2, 3, 4), dtype), strides=True)
     compare(lambda x: function(x, (0, 1)), torch.zeros(0, 3))
     compare_errors(lambda x: function(x, (0, 1), out=torch.zeros(3, device=x.device)), make((2, 3)))
+
+
+def test_largest_complex_magnitude_is_one_of_abs():
+    x = make((40, 50), torch.complex64)
+    device = x.to("mps")
+    assert torch.equal(torch.linalg.vector_norm(device, float("inf"), dim=1), device.abs().amax(1))
+    compare_gradients(lambda x: torch.linalg.vector_norm(x, float("inf"), dim=1), x)
