@@ -93,6 +93,11 @@ std::pair<Tensor, Tensor> join(const Tensor &left, const Tensor &right) {
 
 // ---- sums and products ----
 
+// alpha * values in the dtype of values: a product with an integer would turn bool into int64.
+Tensor scaled(const Tensor &values, const at::Scalar &alpha) {
+  return alpha.equal(1) ? values : values.mul(alpha).to(values.scalar_type());
+}
+
 Tensor &add_to_dense(const Tensor &dense, const Tensor &sparse, const at::Scalar &alpha, Tensor &out) {
   TORCH_CHECK(!out.is_sparse(), "add: expected 'out' to be a dense tensor");
   TORCH_CHECK(dense.sizes().equals(sparse.sizes()), "add: expected 'self' and 'other' to have same size, but self has size ", dense.sizes(),
@@ -100,7 +105,7 @@ Tensor &add_to_dense(const Tensor &dense, const Tensor &sparse, const at::Scalar
   const at::ScalarType common = at::promoteTypes(dense.scalar_type(), sparse.scalar_type());
   TORCH_CHECK(canCast(common, out.scalar_type()), "Can't convert result type ", common, " to output ", out.scalar_type(), " in add operation");
   Tensor sum = dense.to(common, false, /*copy=*/true).contiguous();
-  const Tensor values = sparse._values().to(common).mul(alpha);
+  const Tensor values = scaled(sparse._values().to(common), alpha);
   if (sparse._nnz() > 0 && values.numel() > 0) {
     at::DimVector rows{-1};
     for (int64_t d = 1; d < values.dim(); d++) rows.push_back(values.size(d));
@@ -116,7 +121,7 @@ Tensor &add_out(const Tensor &self, const Tensor &other, const at::Scalar &alpha
   TORCH_CHECK(self.sizes().equals(other.sizes()), "add: expected sizes of 'self' and 'other' to match, but ", self.sizes(), " != ", other.sizes());
   const at::ScalarType common = at::promoteTypes(self.scalar_type(), other.scalar_type());
   TORCH_CHECK(canCast(common, out.scalar_type()), "Can't convert result type ", common, " to output ", out.scalar_type(), " in add operation");
-  const Tensor theirs = other._values().to(common).mul(alpha);
+  const Tensor theirs = scaled(other._values().to(common, false, /*copy=*/true), alpha);
   if (self._nnz() == 0) {
     deliver_sparse(sparse_like(other, other._indices().clone(), theirs, other.is_coalesced()), out);
     return out;
