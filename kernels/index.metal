@@ -188,7 +188,7 @@ INTEGER(i8, char)
 INTEGER(i16, short)
 INTEGER(i32, int)
 INTEGER(i64, long)
-// Half and bfloat values go into a float copy of the data, which is rounded once at the end.
+// Halves, bfloat values and complex halves go into a float copy of the data, which is rounded once at the end.
 #define FLOATING(NAME, T)                  \
   WRITE(add_##NAME, float, T, add)         \
   WRITE(multiply_##NAME, float, T, multiply) \
@@ -201,5 +201,6 @@ WRITE(add_bool, bool, bool, add)
 WRITE(multiply_bool, bool, bool, multiply)
 WRITE(largest_bool, bool, bool, either)
 WRITE(smallest_bool, bool, bool, both)
+WRITE(add_c32, float2, half2, add)
 WRITE(add_c64, float2, float2, add)
 WRITE(multiply_c64, float2, float2, multiply_complex)

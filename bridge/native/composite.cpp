@@ -172,7 +172,7 @@ at::Tensor &rrelu_with_noise_out(const at::Tensor &self, at::Tensor &noise, cons
 
 at::Tensor rrelu_with_noise(const at::Tensor &self, at::Tensor &noise, const at::Scalar &lower, const at::Scalar &upper, bool training,
                             std::optional<at::Generator> generator) {
-  at::Tensor out = at::empty_like(self);
+  at::Tensor out = at::empty_like(self, at::MemoryFormat::Contiguous);
   rrelu_with_noise_out(self, noise, lower, upper, training, std::move(generator), out);
   return out;
 }

@@ -4,6 +4,7 @@
  */
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
+#include <ATen/OpMathType.h>
 #include <ATen/native/IndexingUtils.h>
 #include <ATen/native/TensorAdvancedIndexingUtils.h>
 #include <ATen/native/Resize.h>
@@ -110,10 +111,11 @@ at::Tensor &_index_put_impl_(at::Tensor &self, const c10::List<std::optional<at:
   if (source.device() != self.device() && source.numel() == 1 && source.dim() == 0) source = source.to(self.device());
   at::assert_no_overlap(self, source);
   const at::IOptTensorListRef list(indices);
-  const bool half = self.scalar_type() == at::kHalf || self.scalar_type() == at::kBFloat16;
+  const at::ScalarType kept_in = at::toOpMathType(self.scalar_type());
+  const bool half = kept_in != self.scalar_type();
   if ((accumulate && half) || self.is_conj() || self.is_neg()) {  // sums of half values are kept in float and rounded once
-    at::Tensor sums = half ? self.to(at::kFloat) : self.clone();
-    put(sums, list, half ? source.to(at::kFloat) : source, accumulate);
+    at::Tensor sums = half ? self.to(kept_in) : self.clone();
+    put(sums, list, half ? source.to(kept_in) : source, accumulate);
     return self.copy_(sums);
   }
   put(self, list, source.resolve_conj().resolve_neg(), accumulate);

@@ -326,7 +326,7 @@ Tensor glu_backward_mps(const Tensor &grad, const Tensor &self, int64_t dim) {
 }
 
 Tensor native_dropout_backward_mps(const Tensor &grad, const Tensor &mask, double scale) {
-  TORCH_CHECK(mask.scalar_type() == at::kBool, "Mask should be Bool Scalar Type", mask.scalar_type());
+  if (mask.scalar_type() != at::kBool || !at::isFloatingType(grad.scalar_type()) || mask.sizes() != grad.sizes()) return grad.mul(mask).mul(scale);
   const Tensor out = at::empty_like(grad);
   const Operand grad_(grad, Operand::flagged), mask_(mask, Operand::plain), out_(out, Operand::output);
   check(mps_op_native_dropout_backward(stream(), grad_.pointer(), mask_.pointer(), scale, out_.pointer()));

@@ -98,6 +98,29 @@ Tensor &nansum_out(const Tensor &self, at::OptionalIntArrayRef dim, bool keepdim
   return out;
 }
 
+// PyTorch's own checks leave the dtype of out= to the kernel.
+static void check_norm_out(at::ScalarType type, const Tensor &out) {
+  const auto expected = at::scalarTypeToTypeMeta(at::toRealValueType(type));
+  TORCH_CHECK(out.dtype() == expected, "Expected out tensor to have dtype ", expected, ", but got ", out.dtype(), " instead");
+}
+
+void structured_norm_out::impl(const Tensor &self, at::OptionalScalarRef p, at::IntArrayRef dim, bool keepdim, const Tensor &out) {
+  check_norm_out(self.scalar_type(), out);
+  const Operand self_(self, Operand::plain), out_(out, Operand::output);
+  const Optional<mps_scalar> p_(p);
+  const List<int64_t> dim_(dim);
+  check(mps_op_norm(stream(), self_.pointer(), p_.pointer(), dim_.data(), dim_.count(), keepdim, out_.pointer()));
+}
+
+void structured_norm_dtype_out::impl(const Tensor &self, at::OptionalScalarRef p, at::IntArrayRef dim, bool keepdim, at::ScalarType dtype,
+                                     const Tensor &out) {
+  check_norm_out(dtype, out);
+  const Operand self_(self, Operand::plain), out_(out, Operand::output);
+  const Optional<mps_scalar> p_(p);
+  const List<int64_t> dim_(dim);
+  check(mps_op_norm_dtype(stream(), self_.pointer(), p_.pointer(), dim_.data(), dim_.count(), keepdim, openmps::dtype(dtype), out_.pointer()));
+}
+
 Tensor prod_mps(const Tensor &self, std::optional<at::ScalarType> dtype) {
   Tensor out = empty({}, self.options().dtype(sum_type(self, dtype)));
   const Operand self_(self, Operand::plain), out_(out, Operand::output);

@@ -52,6 +52,7 @@ void structured_cumprod_out_mps::impl(const at::Tensor &self, int64_t dim, std::
 }
 
 at::Tensor &_logcumsumexp_out_mps(const at::Tensor &self, int64_t dim, at::Tensor &out) {
+  at::native::resize_output(out, self.sizes());
   run(mps_op_logcumsumexp, "logcumsumexp_out_cpu", floats, self, at::maybe_wrap_dim(dim, self.dim()), out);
   return out;
 }

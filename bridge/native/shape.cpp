@@ -199,6 +199,7 @@ at::Tensor &linspace_out_mps(const at::Scalar &start, const at::Scalar &end, int
   TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
   if (out.numel() != steps || out.dim() != 1) out.resize_({steps});
   if (steps == 0) return out;
+  if (steps == 1) return out.fill_(start);
   if (at::isComplexType(out.scalar_type())) {
     // Both parts run evenly, so each is a linspace of its own.
     const auto parts = at::view_as_real(out);

@@ -160,6 +160,9 @@ mps_status mps_op_index_put(mps_stream *stream, const mps_tensor *indices, uint3
   if (status != MPS_STATUS_OK) return status;
   if ((values->buffer && !mps_operands_same_shape(values, out)) || values->flags || values->dtype != out->dtype)
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "index_put(): values are not broadcast to the shape and dtype of the iteration, or have conjugate or negative bits");
+  if (accumulate && mps_operand_sum_dtype(out->dtype) != out->dtype)
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "index_put(): sums of %s are kept in %s: give both sides in it", mps_dtype_name(out->dtype),
+                         mps_dtype_name(mps_operand_sum_dtype(out->dtype)));
   if (is_empty(out)) return MPS_STATUS_OK;
   mps_index_space space;
   mps_index_space_over(&space, out, values);

@@ -2,6 +2,7 @@
  *
  * loss_nll: the negative log likelihood of class targets: input [C], [N, C] or [N, C, ...], target of the same shape without C.
  */
+#include "graph/formula.h"
 #include "kernels/loss_arguments.h"
 #include "openmps/ops/loss.h"
 #include "ops/norm.h"
@@ -19,7 +20,7 @@ typedef struct nll {
 
 static mps_status check(const char *label, const mps_tensor *self, const mps_tensor *target, const mps_tensor *weight, mps_nll_arguments *a) {
   if (!mps_dtype_is_floating(self->dtype))
-    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_name(self->dtype));
+    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_title(self->dtype));
   if (target->dtype != MPS_DTYPE_I64 && target->dtype != MPS_DTYPE_U8)
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "expected target dtype to be Long or Byte, but got %s", mps_dtype_name(target->dtype));
   if (self->rank == 0) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "input tensor should be 1D or more");

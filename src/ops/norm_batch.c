@@ -2,6 +2,7 @@
  *
  * norm_batch: batch norm over [N, C, ...], in training and in evaluation, with its gradient.
  */
+#include "graph/formula.h"
 #include "openmps/ops/norm.h"
 #include "openmps/ops/pointwise.h"
 #include "ops/norm.h"
@@ -28,7 +29,7 @@ static mps_status check(const char *label, const mps_tensor *input, const mps_te
   if (input->rank < 2)
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s: expected an input of rank 2 or more, but got rank %u", label, (unsigned)input->rank);
   if (!mps_dtype_is_floating(input->dtype))
-    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_name(input->dtype));
+    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_title(input->dtype));
   const struct {
     const char *name;
     const mps_tensor *tensor;

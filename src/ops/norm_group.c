@@ -2,6 +2,7 @@
  *
  * norm_group: group norm over [N, C, ...], contiguous, with its gradient.
  */
+#include "graph/formula.h"
 #include "openmps/ops/norm.h"
 #include "openmps/ops/pointwise.h"
 #include "ops/norm.h"
@@ -21,7 +22,7 @@ static mps_status check(const char *label, const mps_tensor *input, const mps_te
                          "Expected number of channels in input to be divisible by num_groups, but got input of rank %u and num_groups=%lld",
                          (unsigned)input->rank, (long long)groups);
   if (!mps_dtype_is_floating(input->dtype))
-    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_name(input->dtype));
+    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_title(input->dtype));
   if ((weight && mps_tensor_element_count(weight) != input->sizes[1]) || (bias && mps_tensor_element_count(bias) != input->sizes[1]))
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s: weight and bias must have one element for each of the %lld channels", label,
                          (long long)input->sizes[1]);

@@ -2,6 +2,7 @@
  *
  * norm_rows: layer norm and rms norm: rows of neighbouring elements, with their gradients.
  */
+#include "graph/formula.h"
 #include "openmps/ops/norm.h"
 #include "ops/norm.h"
 
@@ -29,7 +30,7 @@ static mps_status check(const char *label, const mps_tensor *input, const int64_
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s: normalized_shape must be the last %u sizes of the input, which has rank %u", label,
                          (unsigned)shape_count, (unsigned)input->rank);
   if (!mps_dtype_is_floating(input->dtype))
-    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_name(input->dtype));
+    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_title(input->dtype));
   if (weight && mps_tensor_element_count(weight) != rows->count)
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s: weight has %lld elements, normalized_shape %lld", label,
                          (long long)mps_tensor_element_count(weight), (long long)rows->count);

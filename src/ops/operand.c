@@ -110,7 +110,10 @@ const char *mps_operand_bytes_suffix(mps_dtype dtype) {
   }
 }
 
-mps_dtype mps_operand_sum_dtype(mps_dtype dtype) { return dtype == MPS_DTYPE_F16 || dtype == MPS_DTYPE_BF16 ? MPS_DTYPE_F32 : dtype; }
+mps_dtype mps_operand_sum_dtype(mps_dtype dtype) {
+  if (dtype == MPS_DTYPE_C32) return MPS_DTYPE_C64;
+  return dtype == MPS_DTYPE_F16 || dtype == MPS_DTYPE_BF16 ? MPS_DTYPE_F32 : dtype;
+}
 
 mps_status mps_operand_dimension(int64_t dimension, uint32_t rank, uint32_t *out_dimension) {
   int64_t range = rank ? rank : 1;

@@ -36,7 +36,7 @@ MPS_WARN_UNUSED mps_status mps_operand_fill(mps_stream *stream, const mps_tensor
 MPS_WARN_UNUSED mps_status mps_operand_pipeline(mps_stream *stream, const char *stem, const char *suffix, mps_pipeline **out_pipeline);
 /* "u8", "u16", "u32" or "u64": the unsigned type of the dtype's size, for kernels that only move elements. NULL for no dtype. */
 const char *mps_operand_bytes_suffix(mps_dtype dtype);
-/* The dtype that sums into a tensor of `dtype` are kept in: float for half and bfloat. */
+/* The dtype that sums into a tensor of `dtype` are kept in: float for half and bfloat, complex of floats for complex of halves. */
 mps_dtype mps_operand_sum_dtype(mps_dtype dtype);
 /* A dimension in [-rank, rank) as one in [0, rank); a 0-d tensor counts as rank 1. INVALID_ARGUMENT with PyTorch's text otherwise. */
 MPS_WARN_UNUSED mps_status mps_operand_dimension(int64_t dimension, uint32_t rank, uint32_t *out_dimension);

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "graph/formula.h"
 #include "openmps/ops/pointwise.h"
 #include "openmps/ops/reduce.h"
 #include "ops/reduce.h"
@@ -57,7 +58,7 @@ mps_status mps_op_mean(mps_stream *stream, const mps_tensor *self, const int64_t
   mps_status status = mps_reduce_mask(dim, dim_count, self->rank, &mask);
   if (status != MPS_STATUS_OK) return status;
   if (!mps_dtype_is_floating(out->dtype) && !mps_dtype_is_complex(out->dtype))
-    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype");
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "result type Float can't be cast to the desired output type %s", mps_dtype_title(out->dtype));
   int64_t count = mps_reduce_count(self, mask);
   mps_reduction r = {.label = "mean", .kernel = "sum", .accumulator_bytes = 4};
   sum_plan p = plan_sum(self->dtype, out->dtype);

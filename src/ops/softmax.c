@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/formula.h"
 #include "kernels/softmax_arguments.h"
 #include "openmps/ops/norm.h"
 #include "ops/reduce.h"
@@ -140,7 +141,7 @@ static mps_status run_forward(mps_stream *stream, const char *label, const mps_t
   if (status != MPS_STATUS_OK || mps_tensor_element_count(self) == 0) return status;
   mps_tensor shaped = mps_operand_at_least_1d(self), shaped_out = mps_operand_at_least_1d(out), input;
   if (!mps_dtype_is_floating(out->dtype))
-    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_name(out->dtype));
+    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_title(out->dtype));
   mps_buffer *owned;
   status = mps_operand_prepare(stream, &shaped, out->dtype, false, &input, &owned);
   if (status != MPS_STATUS_OK) return status;
@@ -174,7 +175,7 @@ static mps_status run_backward(mps_stream *stream, const char *label, const mps_
   mps_tensor grad, values;
   mps_buffer *owned_grad, *owned_values = NULL;
   if (!mps_dtype_is_floating(output->dtype))
-    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_name(output->dtype));
+    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_title(output->dtype));
   status = mps_operand_prepare(stream, &shaped[0], output->dtype, false, &grad, &owned_grad);
   if (status != MPS_STATUS_OK) return status;
   status = mps_operand_prepare(stream, &shaped[1], output->dtype, false, &values, &owned_values);

@@ -46,7 +46,8 @@ def check_error(error, expected):
     if type(error) is not type(expected):
         missing = isinstance(error, NotImplementedError)
         raise Failure("missing" if missing else "error type", f"mps {first_line(error)} | cpu {first_line(expected)}")
-    if plain(error) != plain(expected):
+    wordless = "(Could this error message be improved?" in str(expected)  # the condition in C++ is all that the CPU says
+    if not wordless and plain(error) != plain(expected):
         raise Failure("error text", f"mps {first_line(error)} | cpu {first_line(expected)}")
 
 

@@ -88,6 +88,7 @@ def test_kaiser_window(length, dtype):
 def test_rrelu():
     x = torch.randn(64, 64)
     compare(F.rrelu, x, 0.1, 0.3, False)
+    compare(F.rrelu, torch.randn(2, 5, 5).permute(1, 2, 0), 0.1, 0.3, False, strides=True)
     y, device_x = F.rrelu(x.to("mps"), 0.1, 0.3, True).cpu(), x
     positive = device_x > 0
     assert torch.equal(y[positive], x[positive])

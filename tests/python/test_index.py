@@ -238,3 +238,10 @@ def test_nonzero_lays_coordinates_out_as_the_cpu_does(shape):
     compare(lambda x: torch.nonzero(x, out=torch.empty(0, dtype=torch.int64, device=x.device)), x, strides=True)
     rows = x.nonzero().shape[0]
     compare(lambda x: torch.nonzero(x, out=torch.empty(rows, len(shape), dtype=torch.int64, device=x.device)), x, strides=True)
+
+
+def test_adding_complex_halves():
+    x, source, index = make((4, 3), torch.complex32), make((5, 3), torch.complex32, seed=1), torch.tensor([0, 3, 0, 1, 0])
+    compare(lambda x, i, s: x.index_add(0, i, s), x, index, source, rtol=2e-3, atol=1e-2)
+    compare(lambda x, i, s: x.index_add_(0, i, s, alpha=-1), x, index, source, rtol=2e-3, atol=1e-2)
+    compare(lambda x, i, s: x.index_put((i,), s, accumulate=True), x, index, source, rtol=2e-3, atol=1e-2)

@@ -128,3 +128,8 @@ def test_weight_norm(dim):
     g = make((6, 1, 1) if dim == 0 else (1, 1, 4), seed=1)
     compare(lambda v, g: torch._weight_norm_interface(v, g, dim), v, g, rtol=1e-5)
     compare_gradients(lambda v, g: torch._weight_norm(v, g, dim), v, g, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int16, torch.complex64])
+def test_batch_norm_names_the_dtype_that_it_refuses(dtype):
+    compare_errors(lambda x, m, v: F.batch_norm(x, m, v), make((2, 3, 4), dtype), make((3,), dtype), make((3,), dtype))

@@ -405,3 +405,11 @@ def test_texts_of_refusals(call):
             call(torch.zeros(3, device=device), torch.zeros(3, dtype=torch.int64, device=device))
         texts.append((raised.type, str(raised.value)))
     assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("grad,mask", [(torch.int32, torch.bool), (torch.bool, torch.bool), (torch.complex64, torch.bool), (torch.float32, torch.int64),
+                                       (torch.float16, torch.float32)])
+def test_dropout_backward_takes_any_dtype(grad, mask):
+    expected = torch.ops.aten.native_dropout_backward(torch.tensor([1, 2, 0, 5]).to(grad), torch.tensor([1, 0, 1, 1]).to(mask), 1.25)
+    actual = torch.ops.aten.native_dropout_backward(torch.tensor([1, 2, 0, 5]).to(grad).to("mps"), torch.tensor([1, 0, 1, 1]).to(mask).to("mps"), 1.25)
+    torch.testing.assert_close(actual.cpu(), expected, rtol=0, atol=0)

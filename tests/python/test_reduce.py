@@ -258,6 +258,18 @@ def test_any_and_all_over_several_dimensions(function):
     compare_errors(lambda x: function(x, (0, 1), out=torch.zeros(3, device=x.device)), make((2, 3)))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64])
+@pytest.mark.parametrize("out", [torch.int64, torch.float16, torch.bool])
+def test_norm_refuses_a_result_of_another_dtype(dtype, out):
+    compare_errors(lambda x: torch.norm(x, 2, out=torch.empty(0, dtype=out, device=x.device)), make((2, 3), dtype))
+    compare_errors(lambda x: torch.norm(x, 2, 0, dtype=x.dtype, out=torch.empty(0, dtype=out, device=x.device)), make((2, 3), dtype))
+
+
+@pytest.mark.parametrize("out", [torch.int64, torch.int8, torch.bool])
+def test_mean_refuses_a_whole_result(out):
+    compare_errors(lambda x: torch.mean(x, 0, out=torch.empty(0, dtype=out, device=x.device)), make((2, 3)))
+
+
 def test_largest_complex_magnitude_is_one_of_abs():
     x = make((40, 50), torch.complex64)
     device = x.to("mps")

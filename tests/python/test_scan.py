@@ -165,6 +165,7 @@ def test_out_in_place_and_overlaps():
     assert torch.equal(moved[:-1], expected)
     compare(lambda x, v, i: torch.cummax(x, 1, out=(v, i)), x, torch.empty(40, 6).t(), torch.empty(6, 80, dtype=torch.long)[:, ::2])
     compare(lambda x, out: torch.logcumsumexp(x, 0, out=out), x, torch.empty(40, 6).t())
+    compare(lambda x, out: torch.logcumsumexp(x, 0, out=out), x, torch.empty(0))
     compare(lambda x: x.conj().cumsum(0), make((4, 5), torch.complex64))
     compare(lambda x: x.conj().cumprod(1), make((4, 5), torch.complex64))
     compare(lambda x: torch._neg_view(x).cumsum(0), make((4, 5)))

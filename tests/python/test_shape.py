@@ -112,6 +112,7 @@ def test_whole_sequences_have_whole_ends(dtype):
     made(torch.linspace, 4.3, 1, 50)
     made(torch.linspace, -1, 5, 3)
     compare(lambda x: torch.linspace(1, 2, 0, dtype=torch.bool, device=x.device), torch.zeros(1))
+    compare(lambda x: torch.linspace(1, 2, 1, dtype=torch.bool, device=x.device), torch.zeros(1))
     made(torch.arange, 0.5, 5, 1.5)
     made(torch.arange, 0.0, -8.000001, -4.0)
     compare_errors(lambda x: torch.linspace(0, 1e30, 3, dtype=dtype, device=x.device), torch.zeros(1))
