@@ -120,7 +120,7 @@ at::Tensor efficient_zero(at::IntArrayRef sizes, std::optional<at::ScalarType> t
                           std::optional<bool> pin_memory) {
   check_options(layout, device, pin_memory);
   check_rank(sizes.size());
-  at::native::ZeroTensorAllocator nothing(kDevice);
+  static at::native::ZeroTensorAllocator nothing(kDevice);  // storages keep its address
   return at::detail::empty_generic(sizes, &nothing, kKeys | c10::DispatchKeySet(c10::DispatchKey::ZeroTensor), check_type(c10::dtype_or_default(type)), std::nullopt);
 }
 
