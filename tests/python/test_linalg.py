@@ -290,9 +290,9 @@ def test_householder_errors():
                  (torch.ones(2, 4, 3), torch.ones(5, 3)), (torch.ones(4, 3), torch.ones(3, dtype=torch.complex64))):
         compare_errors(L.householder_product, f, t)
     f, t, o, c = torch.ones(4, 3), torch.ones(3), torch.ones(4, 2), torch.complex64
-    for f, t, o in ((f, t, torch.ones(5, 2)), (f, torch.ones(4), o), (f, t, torch.ones(4)), (f.expand(2, 4, 3), t.expand(2, 3), o), (f, t.to(c), o),
+    for reflectors, scales, other in ((f, t, torch.ones(5, 2)), (f, torch.ones(4), o), (f, t, torch.ones(4)), (f.expand(2, 4, 3), t.expand(2, 3), o), (f, t.to(c), o),
                     (f.expand(2, 4, 3), t.expand(2, 3), o.expand(3, 4, 2)), (f, torch.ones(2), o), (f, torch.ones(5), o), (f, t, o.to(c))):
-        compare_errors(torch.ormqr, f, t, o)
+        compare_errors(torch.ormqr, reflectors, scales, other)
     compare_errors(torch.geqrf, torch.ones(3))
     for function in (torch.geqrf, lambda a: L.householder_product(a, a[0]), lambda a: torch.ormqr(a, a[0], a), L.qr):
         compare_errors(function, torch.ones(3, 3, dtype=torch.float16))

@@ -15,10 +15,11 @@ import openmps
 # Kernels of the wheel that only rearrange metadata or call other operators through the dispatcher (EXPORTED in bridge/codegen/generate.py),
 # and helpers without arithmetic.
 COMPOSITIONS = {
-    "_reshape_alias", "as_strided_tensorimpl", "cholesky_inverse", "cholesky_out", "dense_to_sparse", "permute", "resize_output_check", "result_type", "update_result_type_state", "hardtanh",
-    "hardtanh_", "hardtanh_out", "index_fill_", "is_set_to", "isnan", "linalg_householder_product", "lstm", "mvlgamma_out", "remainder", "resize_output",
-    "roll", "rsub", "set_", "set_tensor_", "structured__linalg_det_out", "structured__linalg_slogdet_out", "structured_isin_Tensor_Scalar_out",
-    "structured_linalg_lu_out", "unfold", "view", "view_as_complex", "view_as_real", "zero_",
+    "_reshape_alias", "as_strided_tensorimpl", "cholesky_inverse", "cholesky_out", "dense_to_sparse", "hardtanh", "hardtanh_",
+    "hardtanh_out", "index_fill_", "is_set_to", "isnan", "linalg_householder_product", "lstm", "mvlgamma_out", "permute", "remainder",
+    "resize_output", "resize_output_check", "result_type", "roll", "rsub", "set_", "set_tensor_", "structured__linalg_det_out",
+    "structured__linalg_slogdet_out", "structured_isin_Tensor_Scalar_out", "structured_linalg_lu_out", "unfold", "update_result_type_state",
+    "view", "view_as_complex", "view_as_real", "zero_",
 }
 
 

@@ -27,7 +27,7 @@ def test_searchsorted(dtype, right):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
 def test_rows_of_boundaries(dtype):
-    for name, b in layouts(boundaries((3, 4, 9), dtype)):
+    for _name, b in layouts(boundaries((3, 4, 9), dtype)):
         for _, x in layouts(make((3, 4, 6), dtype)):
             compare(lambda b, x: torch.searchsorted(b, x, side="right"), b, x)
             compare(lambda b, x: torch.searchsorted(b, x, out_int32=True), b, x)

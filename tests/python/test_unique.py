@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compare import FLOATS, INTEGERS, compare, compare_errors, layouts, make
+from compare import FLOATS, INTEGERS, compare, compare_errors, layouts
 
 UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 DTYPES = FLOATS + INTEGERS + UNSIGNED + (torch.bool,)
