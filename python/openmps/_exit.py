@@ -7,6 +7,7 @@ without an active exception", an abort after all work was done.
 """
 import atexit
 import glob
+import threading
 
 _last = []  # kept for ever: its reference must not be the last one that the thread drops
 
@@ -26,13 +27,23 @@ def _device_thread_runs():
     return False
 
 
+def _pass(torch):
+    """A backward pass without results: autograd's thread takes it up when it is done with everything before."""
+    try:
+        leaf = torch.zeros((), device="mps", requires_grad=True)
+        _last.extend([leaf, torch.zeros((), device="mps")])
+        torch.autograd.backward([leaf], [_last[-1]])
+    except Exception:  # out of memory, a forked child, a failed kernel: the program ends as it would have
+        pass
+
+
 def _drain(torch):
-    """A pass of its own, without results: the thread takes it up when it is done with everything before."""
     try:
         if not _device_thread_runs():
             return
-        leaf = torch.zeros((), device="mps", requires_grad=True)
-        _last.extend([leaf, torch.zeros((), device="mps")])
-        torch.autograd.backward([leaf], [_last[1]])
-    except Exception:  # out of memory, a forked child, a failed kernel: the program ends as it would have
+        # From a thread of its own: the pass carries the thread-local state of its caller, whose Python objects would want the GIL again.
+        caller = threading.Thread(target=_pass, args=(torch,), daemon=True)
+        caller.start()
+        caller.join(timeout=10)
+    except RuntimeError:  # no more threads
         pass

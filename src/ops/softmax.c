@@ -176,7 +176,9 @@ static mps_status run_backward(mps_stream *stream, const char *label, const mps_
   mps_buffer *owned_grad, *owned_values = NULL;
   if (!mps_dtype_is_floating(output->dtype))
     return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", label, mps_dtype_title(output->dtype));
-  status = mps_operand_prepare(stream, &shaped[0], output->dtype, false, &grad, &owned_grad);
+  /* The gradient of a sum is expanded: one copy is cheaper than rows of which one operand cannot be read in vectors. */
+  bool copied = shaped[1].strides[d] == 1 && shaped[0].strides[d] != 1;
+  status = mps_operand_prepare(stream, &shaped[0], output->dtype, copied, &grad, &owned_grad);
   if (status != MPS_STATUS_OK) return status;
   status = mps_operand_prepare(stream, &shaped[1], output->dtype, false, &values, &owned_values);
   if (status == MPS_STATUS_OK) {
