@@ -121,17 +121,9 @@ static mps_status forward(mps_stream *stream, const char *label, const mps_tenso
   return status;
 }
 
-static mps_status zero(mps_stream *stream, const mps_tensor *out) {
-  mps_tensor nothing = *out;
-  nothing.buffer = NULL;
-  nothing.flags = 0;
-  nothing.constant = mps_scalar_int(0);
-  return mps_op_copy(stream, &nothing, out);
-}
-
 static mps_status backward(mps_stream *stream, const char *label, const mps_tensor *grad, const mps_tensor *x1, const mps_tensor *x2, double p,
                            const mps_tensor *distances, bool triangle, const mps_tensor *out) {
-  if (p == 0.0 || mps_tensor_element_count(distances) == 0) return zero(stream, out);
+  if (p == 0.0 || mps_tensor_element_count(distances) == 0) return mps_operand_fill(stream, out, mps_scalar_int(0));
   cdist_call call = {.label = label};
   mps_status status = add_operand(stream, &call, x1);
   if (status == MPS_STATUS_OK) status = add_operand(stream, &call, x2);

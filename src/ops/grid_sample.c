@@ -111,14 +111,6 @@ static mps_status forward(mps_stream *stream, const sampling *call, const mps_te
   return status;
 }
 
-static mps_status fill_zero(mps_stream *stream, const mps_tensor *tensor) {
-  mps_tensor zero = *tensor;
-  zero.buffer = NULL;
-  zero.flags = 0;
-  zero.constant = mps_scalar_int(0);
-  return mps_op_copy(stream, &zero, tensor);
-}
-
 /* Sums are kept in float, in the result itself where that is what it holds. */
 static mps_status backward_input(mps_stream *stream, const sampling *call, const mps_tensor *grid, const mps_tensor *grad, const mps_grid_sample_arguments *a,
                                  const mps_tensor *grad_input) {
@@ -129,7 +121,7 @@ static mps_status backward_input(mps_stream *stream, const sampling *call, const
     status = mps_operand_create(stream, MPS_DTYPE_F32, grad_input->rank, grad_input->sizes, &sums);
     owned = status == MPS_STATUS_OK ? sums.buffer : NULL;
   }
-  if (status == MPS_STATUS_OK) status = fill_zero(stream, &sums);
+  if (status == MPS_STATUS_OK) status = mps_operand_fill(stream, &sums, mps_scalar_int(0));
   if (status == MPS_STATUS_OK && a->points)
     status = encode(stream, call, "grid_sample_backward_input", &sums, MPS_ACCESS_READ_WRITE, grid, grad, MPS_ACCESS_READ, NULL, a, true);
   if (status == MPS_STATUS_OK && owned) status = mps_op_copy(stream, &sums, grad_input);
@@ -139,7 +131,7 @@ static mps_status backward_input(mps_stream *stream, const sampling *call, const
 
 static mps_status backward_grid(mps_stream *stream, const sampling *call, const mps_tensor *input, const mps_tensor *grid, const mps_tensor *grad,
                                 const mps_grid_sample_arguments *a, const mps_tensor *grad_grid) {
-  if (a->interpolation == MPS_GRID_NEAREST || mps_tensor_element_count(grad) == 0) return fill_zero(stream, grad_grid);
+  if (a->interpolation == MPS_GRID_NEAREST || mps_tensor_element_count(grad) == 0) return mps_operand_fill(stream, grad_grid, mps_scalar_int(0));
   if (!mps_tensor_is_contiguous(grad_grid)) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s(): the result must be contiguous", call->label);
   return encode(stream, call, "grid_sample_backward_grid", input, MPS_ACCESS_READ, grid, grad, MPS_ACCESS_READ, grad_grid, a, false);
 }
