@@ -42,4 +42,4 @@ def test_airy_ai():
     for dtype in REDUCED:
         x = make((100,), dtype)
         torch.testing.assert_close(torch.special.airy_ai(x.to("mps")).cpu(), torch.special.airy_ai(x.float()).to(dtype))
-    compare_errors(torch.special.airy_ai, torch.tensor([1j]))
+    compare_errors(torch.special.airy_ai, torch.tensor([1j]), same_text=False)
