@@ -106,7 +106,8 @@ namespace {
 
 // All elements that are the extreme share the gradient, if it is positive; a negative one goes to each of them (as on the CPU).
 template <typename T>
-inline void extreme_gradient(device T *to, device const T *from, device const T *value, device const T *gradient, long count, long width, long stride) {
+inline void extreme_gradient(device T *to, device const T *from, device const T *value, device const T *gradient, long count, long width,
+                             long stride) {
   uint hits[MPS_SEGMENT_BLOCK];
   for (long c = 0; c < width; c++) hits[c] = 0;
   for (long r = 0; r < count; r++)

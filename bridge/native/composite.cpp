@@ -139,7 +139,10 @@ at::Tensor &logspace_out(const at::Scalar &start, const at::Scalar &end, int64_t
   TORCH_CHECK_NOT_IMPLEMENTED(type != at::kBool && !unsigned_, "\"logspace_cpu\" not implemented for '", type, "'");
   // Both ends become the dtype first.
   const at::Scalar first = check_fits(start, type), last = check_fits(end, type);
-  if (!at::isIntegralType(type, false)) return out.copy_(at::pow(base, at::linspace(first, last, steps, out.options().dtype(at::kFloat))).view(out.sizes()));
+  if (!at::isIntegralType(type, false)) {
+    const at::Tensor exponents = at::linspace(first, last, steps, out.options().dtype(at::kFloat));
+    return out.copy_(at::pow(base, exponents).view(out.sizes()));
+  }
   const at::Tensor whole = out.dim() == 1 ? out : at::empty({steps}, out.options());
   const Operand whole_(whole, Operand::output);
   check(mps_op_logspace_integers(stream(), first.toLong(), last.toLong(), base, whole_.pointer()));
