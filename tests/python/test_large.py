@@ -5,6 +5,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+pytestmark = pytest.mark.xdist_group("large")  # in one process, one after the other
+
 N = 2**31 + 1024  # elements; a multiple of 1024
 PLACES = (0, 1, 2**31 - 1, 2**31, N - 1)  # the last ones are negative, or small, in 32 bits
 MARKS = (3, 5, 7, 11, 13)
