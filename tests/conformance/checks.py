@@ -326,14 +326,15 @@ def compare_errors(function, arguments):
 
 
 def gradients(result, inputs):
-    """Gradients of the sum of all outputs, each element weighted so that no symmetry hides a mistake."""
+    """Gradients of the sum of all outputs, each element weighted so that no symmetry hides a mistake. Weights are numbers of 8 bits, the same ones
+    in every dtype: the call in double precision judges the same gradient."""
     outputs = [r for r in tensors(result) if r.requires_grad]
     if not outputs or not inputs:
         return []
     weights = []
     for output in outputs:
         steps = torch.arange(output.numel(), dtype=torch.float64).reshape(output.shape)
-        weight = 0.75 + 0.5 * torch.frac(steps * 0.6180339887498949)
+        weight = 0.75 + torch.floor(64 * torch.frac(steps * 0.6180339887498949)) / 128
         weights.append(weight.to(output.dtype).to(output.device))
     return list(torch.autograd.grad(outputs, inputs, weights, allow_unused=True))
 
