@@ -44,7 +44,8 @@ int64_t power_of(const at::Scalar &p) {
   return power;
 }
 double margin_of(const at::Scalar &margin, at::ScalarType type) {
-  return type == at::kFloat ? margin.to<float>() : type == at::kHalf ? static_cast<float>(margin.to<at::Half>()) : static_cast<float>(margin.to<at::BFloat16>());
+  if (type == at::kFloat) return margin.to<float>();
+  return type == at::kHalf ? static_cast<float>(margin.to<at::Half>()) : static_cast<float>(margin.to<at::BFloat16>());
 }
 
 // ---- multi_margin_loss ----

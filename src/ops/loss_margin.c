@@ -31,7 +31,8 @@ static mps_status check(margin_call *c, const mps_tensor *self, const mps_tensor
     return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", c->label, mps_dtype_title(self->dtype));
   if (target->dtype != MPS_DTYPE_I64)
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "expected scalar type Long but found %s", mps_dtype_title(target->dtype));
-  if (self->rank > 2) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s: expected a vector or a matrix, but got rank %u", c->label, (unsigned)self->rank);
+  if (self->rank > 2)
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s: expected a vector or a matrix, but got rank %u", c->label, (unsigned)self->rank);
   a->rows = self->rank == 2 ? self->sizes[0] : 1;
   a->classes = self->rank ? self->sizes[self->rank - 1] : 1;
   const int64_t expected = is_list ? a->rows * a->classes : a->rows, count = mps_tensor_element_count(target);
@@ -108,7 +109,8 @@ static mps_status encode_losses(margin_call *c, int64_t reduction, const mps_ten
                 : launch(c, "multi_margin", power(c), tensors, 4, false, ELEMENT_COST);
   if (reduction == REDUCTION_NONE) return mps_result_end(stream, &result, status);
   if (status != MPS_STATUS_OK) return status;
-  return reduction == REDUCTION_MEAN ? mps_op_mean(stream, &losses, NULL, 0, false, NULL, out) : mps_op_sum(stream, &losses, NULL, 0, false, NULL, out);
+  if (reduction == REDUCTION_MEAN) return mps_op_mean(stream, &losses, NULL, 0, false, NULL, out);
+  return mps_op_sum(stream, &losses, NULL, 0, false, NULL, out);
 }
 
 mps_status mps_op_multi_margin_loss(mps_stream *stream, const mps_tensor *self, const mps_tensor *target, int64_t p, double margin,

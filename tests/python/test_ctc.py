@@ -41,7 +41,7 @@ def test_against_the_cpu(reduction, zero_infinity, blank, in_one_row):
     rows = labels(5, 4) - int(blank == 4)
     rows[0, :3] = torch.tensor([2, 2, 3])  # the same class twice: a blank has to come between
     targets = torch.cat([rows[b, :n] for b, n in enumerate(lengths)]) if in_one_row else rows  # [10] or [5, 4]
-    run = lambda x, t: F.ctc_loss(x, t, inputs, lengths, blank, reduction, zero_infinity)  # noqa: E731
+    run = lambda x, t: F.ctc_loss(x, t, inputs, lengths, blank, reduction, zero_infinity)
     compare_gradients(lambda x: run(x, targets.to(x.device)), x, rtol=1e-5)
     compare_gradients(lambda x: F.ctc_loss(x, targets.to(x.device), torch.tensor(inputs), torch.tensor(lengths, dtype=torch.int32).to(x.device), blank,
                                            reduction, zero_infinity), x, rtol=1e-5)
@@ -53,8 +53,8 @@ def test_targets_that_do_not_fit_and_nothing_to_look_at(zero_infinity):
     x = log_probs(3, 4, 4)
     targets = torch.tensor([[1, 2, 3, 1], [1, 1, 1, 1], [1, 2, 2, 2], [2, 2, 2, 2]])
     for inputs, lengths in (([3, 3, 0, 0], [4, 2, 2, 0]), ([3, 3, 1, 2], [0, 0, 0, 0]), ([0, 0, 0, 0], [0, 1, 0, 2])):
-        compare_gradients(lambda x: F.ctc_loss(x, targets.to(x.device), inputs, lengths, 0, "none", zero_infinity), x, rtol=1e-5)  # noqa: B023
-        compare_gradients(lambda x: F.ctc_loss(x, targets.to(x.device), inputs, lengths, 0, "mean", zero_infinity), x, rtol=1e-5)  # noqa: B023
+        compare_gradients(lambda x: F.ctc_loss(x, targets.to(x.device), inputs, lengths, 0, "none", zero_infinity), x, rtol=1e-5)
+        compare_gradients(lambda x: F.ctc_loss(x, targets.to(x.device), inputs, lengths, 0, "mean", zero_infinity), x, rtol=1e-5)
 
 
 def test_infinities_nan_and_targets_that_are_the_blank():
@@ -84,7 +84,7 @@ def test_layouts():
         for t in (targets, wide[:, ::2].t(), targets[:1].expand(4, 3)):
             compare(lambda x, t: F.ctc_loss(x, t, inputs, lengths, reduction="none"), x, t, rtol=1e-5, strides=True)
             loss, alpha = torch._ctc_loss(x, t, inputs, lengths)
-            compare(lambda g, x, t, loss, alpha: aten._ctc_loss_backward(g, x, t, inputs, lengths, loss, alpha, 0), make((8,))[::2], x, t, loss,  # noqa: B023
+            compare(lambda g, x, t, loss, alpha: aten._ctc_loss_backward(g, x, t, inputs, lengths, loss, alpha, 0), make((8,))[::2], x, t, loss,
                     alpha.transpose(0, 2).contiguous().transpose(0, 2), rtol=1e-5, strides=True)
     row = torch.cat([targets[b, :n] for b, n in enumerate(lengths)])
     spread = torch.stack([row, row * 0], 1).view(-1)[::2]  # the CPU takes other targets here
@@ -143,10 +143,10 @@ def test_refusals():
     calls = [([5, 5], [2, 2], 4), ([5, 5], [2, 2], -1), ([5], [2, 2], 0), ([5, 5], [2], 0), ([5, 6], [2, 2], 0), ([5, -1], [2, 2], 0), ([5, 5], [2, 3], 0),
              ([5, 5], [2, -3], 0), ([5, 5], [2, 2**62], 0)]
     for inputs, lengths, blank in calls:
-        compare_errors(lambda x, t: torch._ctc_loss(x, t, inputs, lengths, blank), x, t)  # noqa: B023
-        compare_errors(lambda x, t: torch._ctc_loss(x, t, torch.tensor(inputs), torch.tensor(lengths).to(x.device), blank), x, t)  # noqa: B023
+        compare_errors(lambda x, t: torch._ctc_loss(x, t, inputs, lengths, blank), x, t)
+        compare_errors(lambda x, t: torch._ctc_loss(x, t, torch.tensor(inputs), torch.tensor(lengths).to(x.device), blank), x, t)
     for lengths in ([2, 1], [-2, 1], [3, 2]):
-        compare_errors(lambda x, t: torch._ctc_loss(x, t, [5, 5], lengths, 0), x, t.view(-1))  # noqa: B023
+        compare_errors(lambda x, t: torch._ctc_loss(x, t, [5, 5], lengths, 0), x, t.view(-1))
     for a, b in ((x, t[None]), (x, t[:1]), (x[0], t), (x, t.float()), (x, t.short()), (x[:0], t), (x[:, :0], t), (x.long(), t)):
         same_text = b.dtype == torch.long  # else the text has the tensor's type
         compare_errors(lambda x, t: torch._ctc_loss(x, t, [5, 5], [2, 1], 0), a, b, same_text=same_text)

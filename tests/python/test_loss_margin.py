@@ -25,7 +25,7 @@ def lists(rows, count, seed=3):
 @pytest.mark.parametrize("shape", [(1, 1), (7, 5), (3, 33), (300, 40), (2, 5000)])
 def test_multi_margin(reduction, p, weighted, shape):
     y, w = classes_of(*shape), make((shape[1],), seed=4) if weighted else None
-    run = lambda x: F.multi_margin_loss(x, y.to(x.device), p, 0.7, None if w is None else w.to(x.device), reduction=reduction)  # noqa: E731
+    run = lambda x: F.multi_margin_loss(x, y.to(x.device), p, 0.7, None if w is None else w.to(x.device), reduction=reduction)
     rtol = 1e-5 if shape[1] < 1000 else 1e-4  # the CPU adds up term by term
     compare_gradients(run, make(shape), rtol=rtol)
     compare_gradients(run, make(shape, special=True), rtol=rtol)
@@ -36,7 +36,7 @@ def test_multi_margin(reduction, p, weighted, shape):
 def test_multilabel_margin(reduction, shape):
     for seed in (3, 4):
         y = lists(*shape, seed=seed)
-        compare_gradients(lambda x: F.multilabel_margin_loss(x, y.to(x.device), reduction=reduction), make(shape), rtol=1e-5)  # noqa: B023
+        compare_gradients(lambda x: F.multilabel_margin_loss(x, y.to(x.device), reduction=reduction), make(shape), rtol=1e-5)
         compare(lambda x, y: aten.multilabel_margin_loss_forward(x, y, REDUCTIONS.index(reduction)), make(shape, special=True), y, rtol=1e-5, strides=True)
     everything = torch.arange(shape[1]).expand(shape)
     compare_gradients(lambda x: F.multilabel_margin_loss(x, everything.to(x.device), reduction=reduction), make(shape), rtol=1e-5)
@@ -46,9 +46,9 @@ def test_multilabel_margin(reduction, shape):
 def test_vectors_numbers_and_nothing(reduction):
     x, none = make((3, 4)), reduction == "none"
     for a, y in ((x[0], classes_of(1, 4)), (x[0], classes_of(1, 4)[0]), (x[0, 0], torch.zeros(1).long()), (x[0, 0], torch.zeros(()).long())):
-        compare_gradients(lambda a: F.multi_margin_loss(a, y.to(a.device), reduction=reduction), a, rtol=1e-5)  # noqa: B023
+        compare_gradients(lambda a: F.multi_margin_loss(a, y.to(a.device), reduction=reduction), a, rtol=1e-5)
     for a, y in ((x[0], lists(1, 4)[0]), (x[0, 0], torch.zeros(1).long()), (x[0, 0], torch.zeros(()).long()), (x[0, :1], torch.zeros(()).long())):
-        compare_gradients(lambda a: F.multilabel_margin_loss(a, y.to(a.device), reduction=reduction), a, rtol=1e-5)  # noqa: B023
+        compare_gradients(lambda a: F.multilabel_margin_loss(a, y.to(a.device), reduction=reduction), a, rtol=1e-5)
     for loss, y in ((F.multi_margin_loss, torch.zeros(0).long()), (F.multilabel_margin_loss, torch.zeros(0, 4).long())):
         result = loss(torch.zeros(0, 4, device="mps", requires_grad=True), y.to("mps"), reduction=reduction)
         assert result.shape == ((0,) if none else ()) and (none or result.item() == 0)
@@ -89,9 +89,9 @@ def test_results_go_where_they_are_asked_to():
     multi, forward, backward = torch._C._nn.multi_margin_loss, aten.multilabel_margin_loss_forward.output, aten.multilabel_margin_loss_backward.grad_input
     for out in (torch.zeros(3), torch.zeros(12)[::2], torch.zeros(0), torch.zeros(())):
         for reduction in (0, 1, 2):
-            compare(lambda x, y, out: multi(x, y, reduction=reduction, out=out), x, y, out, rtol=1e-5, strides=True)  # noqa: B023
-            compare(lambda x, y, out: torch._C._nn.multilabel_margin_loss(x, y, reduction, out=out), x, labels, out, rtol=1e-5, strides=True)  # noqa: B023
-            compare(lambda x, y, out, m: forward(x, y, reduction, output=out, is_target=m), x, labels, out, torch.zeros(5), rtol=1e-5, strides=True)  # noqa: B023
+            compare(lambda x, y, out: multi(x, y, reduction=reduction, out=out), x, y, out, rtol=1e-5, strides=True)
+            compare(lambda x, y, out: torch._C._nn.multilabel_margin_loss(x, y, reduction, out=out), x, labels, out, rtol=1e-5, strides=True)
+            compare(lambda x, y, out, m: forward(x, y, reduction, output=out, is_target=m), x, labels, out, torch.zeros(5), rtol=1e-5, strides=True)
     mask = aten.multilabel_margin_loss_forward(x, labels, 0)[1]
     for out in (torch.ones(6, 4), torch.ones(4, 6), torch.ones(0)):
         compare(lambda g, x, y, out: aten.multi_margin_loss_backward.grad_input(g, x, y, 1, 1, None, 0, grad_input=out), make((6,)), x, y, out, rtol=1e-5)
@@ -149,5 +149,5 @@ def test_targets_that_are_no_class(wrong):
     assert "argument #3 'target' is out of range" in raised(lambda: aten.multilabel_margin_loss_backward(x[:, 0], x, labels, 0, mask))
     good = labels.clamp(-1, 3)
     for value in (2.0, -1.0, float("nan")):
-        assert "argument #5 'is_target' is out of range" in raised(lambda: aten.multilabel_margin_loss_backward(x[:, 0], x, good, 0, mask + value))  # noqa: B023
+        assert "argument #5 'is_target' is out of range" in raised(lambda: aten.multilabel_margin_loss_backward(x[:, 0], x, good, 0, mask + value))
     compare(F.multi_margin_loss, make((3, 4)), torch.tensor([0, 1, 3]), rtol=1e-5)  # the stream is good again
