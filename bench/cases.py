@@ -113,6 +113,44 @@ def wide_mlp(device):
     return step
 
 
+def ctc(steps, batch, classes, longest):
+    """The loss of log_softmax and its gradient."""
+    def make(device):
+        x = tensor(steps, batch, classes).to(device).requires_grad_()
+        targets = torch.randint(1, classes, (batch, longest), generator=torch.Generator().manual_seed(0)).to(device)
+        return lambda: torch.autograd.grad(F.ctc_loss(x.log_softmax(2), targets, [steps] * batch, [longest] * batch), x)
+    return make
+
+
+def classified(*shape):
+    """cross_entropy and its gradient."""
+    def make(device):
+        x = tensor(*shape).to(device).requires_grad_()
+        target = torch.randint(shape[1], (shape[0], *shape[2:]), generator=torch.Generator().manual_seed(0)).to(device)
+        return lambda: torch.autograd.grad(F.cross_entropy(x, target), x)
+    return make
+
+
+def backward(function, *shape, dtype=torch.float32):
+    """The gradient alone, for a random one of the result."""
+    def make(device):
+        x = tensor(*shape, dtype=dtype).to(device).requires_grad_()
+        y, g = function(x), tensor(*shape, dtype=dtype, seed=1).to(device)
+        return lambda: torch.autograd.grad(y, x, g, retain_graph=True)
+    return make
+
+
+def softmax_cases():
+    for name, function in (("softmax", torch.softmax), ("log_softmax", torch.log_softmax)):
+        for shape, dim in SOFTMAX_LAYOUTS:
+            size = " x ".join(map(str, shape))
+            yield Case("softmax", f"{name} over {dim}, {size}", on(lambda x, f=function, d=dim: f(x, d), shape), goal=1.0)
+            yield Case("softmax", f"{name} backward over {dim}, {size}", backward(lambda x, f=function, d=dim: f(x, d), *shape), goal=1.0)
+
+
+SOFTMAX_LAYOUTS = (((16 * K, 4), 1), ((8 * K, 10), 1), ((2 * K, 32), 1), ((K, 64), 1), ((512, 128), 1), ((1024, 1024), 1), ((4, 32 * K), 1),
+                   ((16, 64, 64), 1), ((1024, 1024), 0))
+
 CASES = [
     Case("overhead", "add, 8 elements", pointwise(torch.add, 8), goal=1 / 1.3),
     Case("pointwise", "add, 64K", pointwise(torch.add, 64 * K), goal=0.95, busy_goal=3.0),
@@ -143,6 +181,19 @@ CASES = [
     Case("reduce", "softmax, 1024 x 1024", on(lambda x: x.softmax(-1), (1024, 1024))),
     Case("reduce", "layer norm, 1024 x 1024", on(lambda x: F.layer_norm(x, (1024,)), (1024, 1024))),
     Case("reduce", "softmax gradient, 1024 x 1024", gradient(lambda x: x.softmax(-1), (1024, 1024))),
+    *softmax_cases(),
+    Case("softmax", "gelu, 64K", pointwise(F.gelu, 64 * K, 1), goal=1.0),
+    Case("softmax", "gelu backward, 64K", backward(F.gelu, 64 * K), goal=1.0),
+    Case("softmax", "gelu backward, 1M", backward(F.gelu, M), goal=1.0),
+    Case("loss", "cross entropy and gradient, 4K x 32", classified(4 * K, 32), goal=1.0),
+    Case("loss", "cross entropy and gradient, 1024 x 1000", classified(1024, 1000), goal=1.0),
+    Case("loss", "cross entropy and gradient, 8 x 21 x 64 x 64", classified(8, 21, 64, 64), goal=1.0),
+    Case("loss", "ctc and gradient, 50 x 16 x 20, 30", ctc(50, 16, 20, 30), goal=1.0),
+    Case("loss", "ctc and gradient, 200 x 8 x 1000, 50", ctc(200, 8, 1000, 50), goal=1.0),
+    Case("loss", "multi margin and gradient, 1024 x 1000",
+         gradient(lambda x: F.multi_margin_loss(x, torch.zeros(1024, dtype=torch.long, device=x.device)), (1024, 1000)), goal=1.0),
+    Case("norm", "layer norm, 1024 x 64", on(lambda x, w, b: F.layer_norm(x, (64,), w, b), (1024, 64), (64,), (64,)), goal=1.0),
+    Case("norm", "layer norm and gradients, 1024 x 64", gradient(lambda x, w, b: F.layer_norm(x, (64,), w, b), (1024, 64), (64,), (64,)), goal=1.0),
     Case("norm", "layer norm and gradients, 1024 x 1024", gradient(lambda x, w, b: F.layer_norm(x, (1024,), w, b), (1024, 1024), (1024,), (1024,))),
     Case("norm", "batch norm and gradients, 32 x 64 x 56 x 56",
          gradient(lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), (32, 64, 56, 56), (64,), (64,))),
