@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Indexing with any shapes, layouts and indices (negative, duplicate, expanded): the CPU's result, the same bits for any number of threads, and errors for
-indices out of range wherever they stand."""
+"""Indexing with any shapes, layouts and indices (negative, duplicate, expanded): the CPU's result, the same bits for any number of threads, and
+errors for indices out of range wherever they stand."""
 import os
 import subprocess
 import sys
@@ -120,8 +120,8 @@ def test_bags(data):
     mode, padding = draw(st.sampled_from(("sum", "mean", "max"))), draw(st.sampled_from((None, rows - 1)))
     compare(lambda w, i, o: F.embedding_bag(i, w, o, mode=mode, padding_idx=padding), weight, index, offsets, rtol=1e-5, atol=1e-5)
     if mode == "sum":
-        compare(lambda w, i, o, s: F.embedding_bag(i, w, o, mode=mode, padding_idx=padding, per_sample_weights=s), weight, index, offsets, make((count,), seed=2),
-                rtol=1e-5, atol=1e-4)
+        compare(lambda w, i, o, s: F.embedding_bag(i, w, o, mode=mode, padding_idx=padding, per_sample_weights=s), weight, index, offsets,
+                make((count,), seed=2), rtol=1e-5, atol=1e-4)
 
 
 # The large cases below reach every way in which work is shared: rows, columns, parts with copies of the data, and slices of the data.
@@ -182,8 +182,10 @@ def show(x):
 for shape, dim, size in %r:
     x, source = torch.randn(shape, generator=g).to("mps"), torch.randn(size, generator=g).to("mps")
     index = torch.randint(shape[dim], size, generator=g).to("mps")
-    for result in (x.scatter_add(dim, index, source), x.scatter(dim, index, source), x.scatter_reduce(dim, index, source, "mean"), x.gather(dim, index)):
-        show(result)
+    show(x.scatter_add(dim, index, source))
+    show(x.scatter(dim, index, source))
+    show(x.scatter_reduce(dim, index, source, "mean"))
+    show(x.gather(dim, index))
 index = torch.randint(300, (20_000,), generator=g).to("mps")
 weight = torch.randn(300, 70, generator=g).to("mps").requires_grad_()
 rows = torch.randn(20_000, 70, generator=g).to("mps")
@@ -208,8 +210,8 @@ show(index.unique(return_inverse=True)[1])
 
 def test_the_number_of_threads_changes_nothing():
     def run(threads):
-        environment = {**os.environ, "OPENMPS_THREADS": threads}
-        return subprocess.run([sys.executable, "-c", HASHES % (list(LARGE.values()),)], env=environment, check=True, capture_output=True, text=True).stdout
+        environment, code = {**os.environ, "OPENMPS_THREADS": threads}, HASHES % (list(LARGE.values()),)
+        return subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True).stdout
 
     first = run("1")
     assert first == run("2") == run("5")
