@@ -56,12 +56,43 @@ def index_case(size):
     return make
 
 
-def indexed(function, size, count, *shapes):
+def indexed(function, size, count, *shapes, dtype=torch.float32, index_dtype=torch.int64):
     """function(index, *tensors) with `count` random indices below `size`, the same on each device."""
     def make(device):
-        index = torch.randint(size, (count,), generator=torch.Generator().manual_seed(0)).to(device)
-        inputs = [tensor(*shape, seed=i).to(device) for i, shape in enumerate(shapes)]
+        index = torch.randint(size, (count,), generator=torch.Generator().manual_seed(0)).to(index_dtype).to(device)
+        inputs = [tensor(*shape, dtype=dtype, seed=i).to(device) for i, shape in enumerate(shapes)]
         return lambda: function(index, *inputs)
+    return make
+
+
+def masked(function, *shapes):
+    """function(mask, *tensors) with a mask of the first tensor's shape, of which half is set."""
+    def make(device):
+        inputs = [tensor(*shape, seed=i).to(device) for i, shape in enumerate(shapes)]
+        mask = tensor(*shapes[0], seed=9).to(device) > 0
+        return lambda: function(mask, *inputs)
+    return make
+
+
+def spread(function, *shapes, dtype, below=2**62):
+    """function(*tensors) of integers that are spread over what the dtype holds, or over [0, below)."""
+    def make(device):
+        below_ = min(below, torch.iinfo(dtype).max)
+        inputs = [torch.randint(below_, shape, generator=torch.Generator().manual_seed(i)).to(dtype).to(device) for i, shape in enumerate(shapes)]
+        return lambda: function(*inputs)
+    return make
+
+
+def bag(mode, rows=32 * K, width=64, bags=512, dtype=torch.float32, weighted=False, backward=False):
+    """16K random indices in bags of one length."""
+    def make(device):
+        index = torch.randint(rows, (16 * K,), generator=torch.Generator().manual_seed(0)).to(device)
+        offsets = torch.arange(0, 16 * K, 16 * K // bags).to(device)
+        weight = tensor(rows, width, dtype=dtype).to(device).requires_grad_(backward)
+        scales = tensor(16 * K, dtype=dtype, seed=1).to(device) if weighted else None
+        if backward:
+            return lambda: torch.autograd.grad(F.embedding_bag(index, weight, offsets, mode=mode).sum(), weight)
+        return lambda: F.embedding_bag(index, weight, offsets, mode=mode, per_sample_weights=scales)
     return make
 
 
@@ -166,7 +197,8 @@ CASES = [
     Case("chain", "six operators, 16M", pointwise(chain, 16 * M)),
     Case("dense", "matmul 1024", on(torch.mm, (1024, 1024), (1024, 1024)), goal=0.95),
     Case("dense", "bmm 64 x 128", on(torch.bmm, (64, 128, 128), (64, 128, 128))),
-    Case("dense", "conv2d 3x3, 16 x 32 x 56 x 56", on(lambda x, w: F.conv2d(x, w, padding=1), (16, 32, 56, 56), (64, 32, 3, 3)), goal=0.8),
+    Case("dense", "conv2d 3x3, 16 x 32 x 56 x 56",
+         on(lambda x, w: F.conv2d(x, w, padding=1), (16, 32, 56, 56), (64, 32, 3, 3)), goal=0.8),
     Case("dense", "attention 4 x 8 x 256 x 64", on(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
                                                   (4, 8, 256, 64), (4, 8, 256, 64), (4, 8, 256, 64))),
     Case("reduce", "sum, 4M", on(torch.sum, (4 * M,))),
@@ -203,24 +235,154 @@ CASES = [
     Case("pool", "max_pool2d 3 and gradient", gradient(lambda x: F.max_pool2d(x, 3, 2, 1), (32, 64, 56, 56))),
     Case("pool", "avg_pool2d 2, 32 x 64 x 56 x 56", on(lambda x: F.avg_pool2d(x, 2), (32, 64, 56, 56))),
     Case("pool", "adaptive_avg_pool2d 1 and gradient", gradient(lambda x: F.adaptive_avg_pool2d(x, 1), (32, 512, 7, 7))),
-    Case("index", "gather rows, 2048 x 2048", indexed(lambda i, x: x.gather(1, i.view(2048, 512)), 2048, M, (2048, 2048))),
-    Case("index", "scatter_add, 1M into 64K", indexed(lambda i, x, y: x.scatter_add(0, i, y), 64 * K, M, (64 * K,), (M,))),
+    Case("index", "gather rows, 2048 x 2048",
+         indexed(lambda i, x: x.gather(1, i.view(2048, 512)), 2048, M, (2048, 2048)), goal=1.0),
+    Case("index", "gather columns, 2048 x 2048",
+         indexed(lambda i, x: x.gather(0, i.view(512, 2048)), 2048, M, (2048, 2048)), goal=1.0),
+    Case("index", "gather bf16, 1-d, 1M of 1M", indexed(lambda i, x: x.gather(0, i), M, M, (M,), dtype=torch.bfloat16), goal=1.0),
+    Case("index", "gather i64, rows of 64",
+         indexed(lambda i, x: x.gather(1, i.view(16 * K, 64)), 64, M, (16 * K, 64), dtype=torch.int64), goal=1.0),
+    Case("index", "gather, 64K", indexed(lambda i, x: x.gather(0, i), 64 * K, 64 * K, (64 * K,)), goal=1.0),
+    Case("index", "gather int32 indices, 1M",
+         indexed(lambda i, x: x.gather(0, i), M, M, (M,), index_dtype=torch.int32), goal=1.0),
+    Case("index", "scatter_add, 1M into 64K",
+         indexed(lambda i, x, y: x.scatter_add(0, i, y), 64 * K, M, (64 * K,), (M,)), goal=1.0),
+    Case("index", "scatter_add, 1M into 1M", indexed(lambda i, x, y: x.scatter_add(0, i, y), M, M, (M,), (M,)), goal=1.0),
+    Case("index", "scatter_add, 64K into 100",
+         indexed(lambda i, x, y: x.scatter_add(0, i, y), 100, 64 * K, (100,), (64 * K,)), goal=1.0),
+    Case("index", "scatter_add rows, 2048 x 512",
+         indexed(lambda i, x, y: x.scatter_add(1, i.view(2048, 512), y), 2048, M, (2048, 2048), (2048, 512)), goal=1.0),
+    Case("index", "scatter_add columns, 512 x 2048",
+         indexed(lambda i, x, y: x.scatter_add(0, i.view(512, 2048), y), 2048, M, (2048, 2048), (512, 2048)), goal=1.0),
+    Case("index", "scatter_add expanded, 16K x 64",
+         indexed(lambda i, x, y: x.scatter_add(0, i[:, None].expand(-1, 64), y), 32 * K, 16 * K, (32 * K, 64), (16 * K, 64)), goal=1.0),
+    Case("index", "scatter_add bf16, 1M into 64K",
+         indexed(lambda i, x, y: x.scatter_add(0, i, y), 64 * K, M, (64 * K,), (M,), dtype=torch.bfloat16), goal=1.0),
+    Case("index", "scatter_add i64, 1M into 64K",
+         indexed(lambda i, x, y: x.scatter_add(0, i, y), 64 * K, M, (64 * K,), (M,), dtype=torch.int64), goal=1.0),
+    Case("index", "scatter rows, 2048 x 512",
+         indexed(lambda i, x, y: x.scatter(1, i.view(2048, 512), y), 2048, M, (2048, 2048), (2048, 512)), goal=1.0),
+    Case("index", "scatter, 1M into 1M", indexed(lambda i, x, y: x.scatter(0, i, y), M, M, (M,), (M,)), goal=1.0),
+    Case("index", "scatter value, 64K into 1M", indexed(lambda i, x: x.scatter(0, i, 2.0), M, 64 * K, (M,)), goal=1.0),
+    Case("index", "scatter_reduce amax, 1M into 64K",
+         indexed(lambda i, x, y: x.scatter_reduce(0, i, y, "amax"), 64 * K, M, (64 * K,), (M,)), goal=1.0),
+    Case("index", "index_add, 16K x 64",
+         indexed(lambda i, x, y: x.index_add(0, i, y), 32 * K, 16 * K, (32 * K, 64), (16 * K, 64)), goal=1.0),
+    Case("index", "index_add 1-d, 256K into 64K",
+         indexed(lambda i, x, y: x.index_add(0, i, y), 64 * K, 256 * K, (64 * K,), (256 * K,)), goal=1.0),
+    Case("index", "index_copy, 16K x 64",
+         indexed(lambda i, x, y: x.index_copy(0, i, y), 32 * K, 16 * K, (32 * K, 64), (16 * K, 64)), goal=1.0),
+    Case("index", "index_put, 256K into 1M",
+         indexed(lambda i, x, y: x.index_put((i,), y), M, 256 * K, (M,), (256 * K,)), goal=1.0),
     Case("index", "index_put accumulate, 256K into 64K",
-         indexed(lambda i, x, y: x.index_put((i,), y, accumulate=True), 64 * K, 256 * K, (64 * K,), (256 * K,))),
-    Case("index", "index_select rows, 16K of 64K x 64", indexed(lambda i, x: x.index_select(0, i), 64 * K, 16 * K, (64 * K, 64))),
-    Case("index", "embedding and gradient, 16K of 32K x 64", embedding),
-    Case("index", "masked_select, 1M", on(lambda x: x[x > 0], (M,))),
+         indexed(lambda i, x, y: x.index_put((i,), y, accumulate=True), 64 * K, 256 * K, (64 * K,), (256 * K,)), goal=1.0),
+    Case("index", "index_put accumulate two, 256K into 256 x 256",
+         indexed(lambda i, x, y: x.index_put((i, i.flip(0)), y, accumulate=True), 256, 256 * K, (256, 256), (256 * K,)), goal=1.0),
+    Case("index", "index_put accumulate rows, 16K x 64",
+         indexed(lambda i, x, y: x.index_put((i,), y, accumulate=True), 32 * K, 16 * K, (32 * K, 64), (16 * K, 64)), goal=1.0),
+    Case("index", "index_select rows, 16K of 64K x 64",
+         indexed(lambda i, x: x.index_select(0, i), 64 * K, 16 * K, (64 * K, 64)), goal=1.0),
+    Case("index", "index_select columns, 512 of 2048 x 2048",
+         indexed(lambda i, x: x.index_select(1, i), 2048, 512, (2048, 2048)), goal=1.0),
+    Case("index", "index_select bytes, 1M of 1M",
+         indexed(lambda i, x: x.index_select(0, i), M, M, (M,), dtype=torch.uint8), goal=1.0),
+    Case("index", "index two, 1M of 1024 x 1024", indexed(lambda i, x: x[i, i.flip(0)], 1024, M, (1024, 1024)), goal=1.0),
+    Case("index", "index rows, 16K of 64K x 64", indexed(lambda i, x: x[i], 64 * K, 16 * K, (64 * K, 64)), goal=1.0),
+    Case("index", "take 1M of 1M", indexed(lambda i, x: x.take(i), M, M, (M,)), goal=1.0),
+    Case("index", "index 1M of 1M", index_case(M), goal=1.0),
+    Case("index", "embedding, 16K of 32K x 64", indexed(lambda i, w: F.embedding(i, w), 32 * K, 16 * K, (32 * K, 64)), goal=1.0),
+    Case("index", "embedding and gradient, 16K of 32K x 64", embedding, goal=1.0),
+    Case("index", "embedding_bag sum, 16K in 512 bags, 32K x 64", bag("sum"), goal=1.0),
+    Case("index", "embedding_bag mean, 16K in 512 bags, 32K x 64", bag("mean"), goal=1.0),
+    Case("index", "embedding_bag max, 16K in 512 bags, 32K x 64", bag("max"), goal=1.0),
+    Case("index", "embedding_bag sum, 16K in 512 bags, 32K x 256", bag("sum", width=256), goal=1.0),
+    Case("index", "embedding_bag sum, 16K in 512 bags, 1K x 64", bag("sum", rows=K), goal=1.0),
+    Case("index", "embedding_bag sum, 16K in 8K bags, 32K x 16", bag("sum", width=16, bags=8 * K), goal=1.0),
+    Case("index", "embedding_bag sum bf16, 16K in 512 bags, 32K x 64", bag("sum", dtype=torch.bfloat16), goal=1.0),
+    Case("index", "embedding_bag sum weighted, 16K in 512 bags, 32K x 64", bag("sum", weighted=True), goal=1.0),
+    Case("index", "embedding_bag sum and gradient, 16K in 512 bags", bag("sum", backward=True), goal=1.0),
+    Case("index", "masked_select, 1M", on(lambda x: x[x > 0], (M,)), goal=1.0),
+    Case("index", "masked_select i64, 64K", on(lambda x: x[x > 0], (64 * K,), dtype=torch.int64), goal=1.0),
+    Case("index", "masked_select with a mask, 1024 x 1024", masked(lambda m, x: x.masked_select(m), (1024, 1024)), goal=1.0),
+    Case("index", "masked_scatter, 1M", masked(lambda m, x, y: x.masked_scatter(m, y), (M,), (M,)), goal=1.0),
+    Case("index", "masked_fill, 1M", masked(lambda m, x: x.masked_fill(m, 0.0), (M,)), goal=1.0),
+    Case("index", "nonzero f32, 1M", masked(lambda m, x: (x * m).nonzero(), (M,)), goal=1.0),
+    Case("index", "nonzero, 1024 x 1024", masked(lambda m, x: m.nonzero(), (1024, 1024)), goal=1.0),
+    Case("index", "nonzero, few of 1M", on(lambda x: (x > 3).nonzero(), (M,)), goal=1.0),
     Case("index", "where, 4M", on(lambda x, y: torch.where(x > 0, x, y), (4 * M,), (4 * M,))),
-    Case("index", "take 1M of 1M", index_case(M)),
     Case("index", "cat 4 x 1M", on(lambda a, b, c, d: torch.cat([a, b, c, d]), *[(M,)] * 4)),
     Case("index", "copy transposed, 2048 x 2048", on(lambda x: x.t().contiguous(), (2048, 2048))),
-    Case("index", "sort, 256K", on(lambda x: x.sort()[0], (256 * K,))),
-    Case("index", "topk 50, 64 x 32K", on(lambda x: x.topk(50)[0], (64, 32 * K))),
-    Case("random", "randn, 1M", created(lambda device: torch.randn(M, device=device))),
-    Case("random", "rand, 1M", created(lambda device: torch.rand(M, device=device))),
-    Case("random", "dropout, 1M", on(lambda x: F.dropout(x, 0.5), (M,))),
-    Case("random", "randperm, 1M", created(lambda device: torch.randperm(M, device=device))),
-    Case("random", "multinomial, 64 of 1024 x 4096", on(lambda x: torch.multinomial(x.abs(), 64, replacement=True), (1024, 4096))),
+    Case("order", "sort, 256K", on(lambda x: x.sort()[0], (256 * K,)), goal=1.0),
+    Case("order", "sort i64, 256K", spread(lambda x: x.sort()[0], (256 * K,), dtype=torch.int64), goal=1.0),
+    Case("order", "sort bytes, 1M", spread(lambda x: x.sort()[0], (M,), dtype=torch.uint8), goal=1.0),
+    Case("order", "sort rows, 1024 x 1024", on(lambda x: x.sort(1)[0], (1024, 1024)), goal=1.0),
+    Case("order", "sort columns, 1024 x 1024", on(lambda x: x.sort(0)[0], (1024, 1024)), goal=1.0),
+    Case("order", "sort many rows of 16, 64K x 16", on(lambda x: x.sort(1)[0], (64 * K, 16)), goal=1.0),
+    Case("order", "sort bf16, 64K", on(lambda x: x.sort()[0], (64 * K,), dtype=torch.bfloat16), goal=1.0),
+    Case("order", "argsort, 64K", on(lambda x: x.argsort(), (64 * K,)), goal=1.0),
+    Case("order", "argsort, sorted before, 1M", on(lambda x: x.cumsum(0).argsort(), (M,)), goal=1.0),
+    Case("order", "msort, 1024 x 256", on(lambda x: x.msort(), (1024, 256)), goal=1.0),
+    Case("order", "topk 50, 64 x 32K", on(lambda x: x.topk(50)[0], (64, 32 * K)), goal=1.0),
+    Case("order", "topk 5, 4096 x 1000", on(lambda x: x.topk(5)[0], (4096, 1000)), goal=1.0),
+    Case("order", "topk 1000 of 1M", on(lambda x: x.topk(1000)[0], (M,)), goal=1.0),
+    Case("order", "topk 8, columns, 1024 x 1024", on(lambda x: x.topk(8, 0)[0], (1024, 1024)), goal=1.0),
+    Case("order", "kthvalue, 1024 x 1024", on(lambda x: x.kthvalue(100, 1)[0], (1024, 1024)), goal=1.0),
+    Case("order", "median, 1024 x 1024", on(lambda x: x.median(1)[0], (1024, 1024)), goal=1.0),
+    Case("order", "searchsorted, 1M in 1K", on(lambda b, x: torch.searchsorted(b.sort()[0], x), (K,), (M,)), goal=1.0),
+    Case("order", "searchsorted, 256K in 1M", on(lambda b, x: torch.searchsorted(b, x), (M,), (256 * K,)), goal=1.0),
+    Case("order", "searchsorted rows, 1024 x 256 in 1024 x 64",
+         on(lambda b, x: torch.searchsorted(b, x), (1024, 64), (1024, 256)), goal=1.0),
+    Case("order", "bucketize, 1M in 16", on(lambda b, x: torch.bucketize(x, b), (16,), (M,)), goal=1.0),
+    Case("order", "bucketize, 64K in 1K", on(lambda b, x: torch.bucketize(x, b), (K,), (64 * K,)), goal=1.0),
+    Case("order", "isin, 256K in 1K", spread(lambda x, y: torch.isin(x, y), (256 * K,), (K,), dtype=torch.int64), goal=1.0),
+    Case("order", "unique i64, 256K of many", spread(lambda x: x.unique(), (256 * K,), dtype=torch.int64), goal=1.0),
+    Case("order", "unique i64, 1M of 1000", spread(lambda x: x.unique(), (M,), dtype=torch.int64, below=1000), goal=1.0),
+    Case("order", "unique i64, 64K of 100, inverse and counts",
+         spread(lambda x: x.unique(return_inverse=True, return_counts=True)[0], (64 * K,), dtype=torch.int64, below=100), goal=1.0),
+    Case("order", "unique f32, 256K", on(lambda x: x.unique(), (256 * K,)), goal=1.0),
+    Case("order", "unique i32, 1M of 64K", spread(lambda x: x.unique(), (M,), dtype=torch.int32, below=64 * K), goal=1.0),
+    Case("order", "unique bytes, 1M", spread(lambda x: x.unique(), (M,), dtype=torch.uint8), goal=1.0),
+    Case("order", "unique rows, 64K x 4", spread(lambda x: x.unique(dim=0), (64 * K, 4), dtype=torch.int64, below=30), goal=1.0),
+    Case("order", "unique_consecutive, 1M", spread(lambda x: x.unique_consecutive(), (M,), dtype=torch.int64, below=2), goal=1.0),
+    Case("random", "randn, 1M", created(lambda device: torch.randn(M, device=device)), goal=1.0),
+    Case("random", "randn, 64K", created(lambda device: torch.randn(64 * K, device=device)), goal=1.0),
+    Case("random", "normal_, 1M", on(lambda x: x.normal_(), (M,)), goal=1.0),
+    Case("random", "normal_ bf16, 1M", on(lambda x: x.normal_(), (M,), dtype=torch.bfloat16), goal=1.0),
+    Case("random", "rand, 1M", created(lambda device: torch.rand(M, device=device)), goal=1.0),
+    Case("random", "uniform_, 64K", on(lambda x: x.uniform_(), (64 * K,)), goal=1.0),
+    Case("random", "uniform_ f16, 1M", on(lambda x: x.uniform_(), (M,), dtype=torch.float16), goal=1.0),
+    Case("random", "exponential_, 1M", on(lambda x: x.exponential_(), (M,)), goal=1.0),
+    Case("random", "bernoulli_ 0.3, 1M", on(lambda x: x.bernoulli_(0.3), (M,)), goal=1.0),
+    Case("random", "bernoulli_ bool, 64K", on(lambda x: (x > 0).bernoulli_(0.3), (64 * K,)), goal=1.0),
+    Case("random", "bernoulli of each, 1M", on(lambda x: torch.bernoulli(x.sigmoid()), (M,)), goal=1.0),
+    Case("random", "cauchy_, geometric_, log_normal_, 256K",
+         on(lambda x: x.cauchy_().geometric_(0.3).log_normal_(), (256 * K,)), goal=1.0),
+    Case("random", "random_, 1M", on(lambda x: x.random_(0, 1000), (M,), dtype=torch.int64), goal=1.0),
+    Case("random", "randint, 64K", created(lambda device: torch.randint(100, (64 * K,), device=device)), goal=1.0),
+    Case("random", "dropout, 1M", on(lambda x: F.dropout(x, 0.5), (M,)), goal=1.0),
+    Case("random", "dropout bf16, 64K", on(lambda x: F.dropout(x, 0.5), (64 * K,), dtype=torch.bfloat16), goal=1.0),
+    Case("random", "randperm, 1M", created(lambda device: torch.randperm(M, device=device)), goal=1.0),
+    Case("random", "randperm, 64K", created(lambda device: torch.randperm(64 * K, device=device)), goal=1.0),
+    Case("random", "multinomial, 64 of 1024 x 4096",
+         on(lambda x: torch.multinomial(x.abs(), 64, replacement=True), (1024, 4096)), goal=1.0),
+    Case("random", "multinomial, 1M of 1000", on(lambda x: torch.multinomial(x.abs(), M, replacement=True), (1000,)), goal=1.0),
+    Case("random", "multinomial without replacement, 64 of 1024 x 4096",
+         on(lambda x: torch.multinomial(x.abs(), 64), (1024, 4096)), goal=1.0),
+    Case("scan", "cumsum, 1M", on(lambda x: x.cumsum(0), (M,)), goal=1.0),
+    Case("scan", "cumsum, 64K", on(lambda x: x.cumsum(0), (64 * K,)), goal=1.0),
+    Case("scan", "cumsum rows, 1024 x 1024", on(lambda x: x.cumsum(1), (1024, 1024)), goal=1.0),
+    Case("scan", "cumsum columns, 1024 x 1024", on(lambda x: x.cumsum(0), (1024, 1024)), goal=1.0),
+    Case("scan", "cumsum i64 rows, 1024 x 1024", on(lambda x: x.cumsum(1), (1024, 1024), dtype=torch.int64), goal=1.0),
+    Case("scan", "cumsum of a mask, 1M", on(lambda x: (x > 0).cumsum(0), (M,)), goal=1.0),
+    Case("scan", "cumsum bf16 rows, 1024 x 1024", on(lambda x: x.cumsum(1), (1024, 1024), dtype=torch.bfloat16), goal=1.0),
+    Case("scan", "cumprod rows, 1024 x 1024", on(lambda x: x.cumprod(1), (1024, 1024)), goal=1.0),
+    Case("scan", "cumprod columns, 1024 x 1024", on(lambda x: x.cumprod(0), (1024, 1024)), goal=1.0),
+    Case("scan", "cummax, 1M", on(lambda x: x.cummax(0)[0], (M,)), goal=1.0),
+    Case("scan", "cummax rows, 1024 x 1024", on(lambda x: x.cummax(1)[0], (1024, 1024)), goal=1.0),
+    Case("scan", "cummax columns, 1024 x 1024", on(lambda x: x.cummax(0)[0], (1024, 1024)), goal=1.0),
+    Case("scan", "cummin i64 rows, 1024 x 1024", spread(lambda x: x.cummin(1)[0], (1024, 1024), dtype=torch.int64), goal=1.0),
+    Case("scan", "logcumsumexp rows, 1024 x 1024", on(lambda x: x.logcumsumexp(1), (1024, 1024)), goal=1.0),
+    Case("scan", "logcumsumexp columns, 1024 x 1024", on(lambda x: x.logcumsumexp(0), (1024, 1024)), goal=1.0),
     Case("training", "MLP, batch 32", training("mlp"), goal=0.9),
     Case("training", "MLP, width 512, batch 256", wide_mlp, goal=0.9),
     Case("training", "residual net", training("residual"), goal=0.9),

@@ -29,7 +29,9 @@ typedef struct mps_embedding_bag_arguments {
   uint32_t has_last;       /* 1: offsets holds the end of the last bag */
   uint32_t wants_bag_of;   /* 1: the bag of each index is written */
   uint32_t slices;         /* gradient: threads along x, each owning a range of rows */
-  uint32_t block;          /* gradient: elements of a row that a thread takes */
+  uint32_t block;          /* elements of a row that a thread takes; results: a multiple of MPS_EMBEDDING_BAG_BLOCK */
+  uint32_t together;       /* results: bags that a thread takes */
+  uint32_t reserved;
 } mps_embedding_bag_arguments;
 
 #endif

@@ -12,6 +12,9 @@
 
 using namespace metal;
 
+/* Iterations are independent. */
+#define INDEX_VECTORIZE _Pragma("clang loop vectorize(assume_safety)")
+
 namespace {
 
 struct position {
@@ -39,6 +42,47 @@ inline long checked(long index, constant mps_index_arguments &a, device mps_kern
   if (wrapped >= 0 && wrapped < a.index_size) return wrapped;
   report_index_error(error, index, a.index_size, a.dimension);
   return -1;
+}
+
+enum { TOGETHER = 128 };  // indices that are looked at together
+
+// Indices as they count from the start; true when all are in [0, index_size) and none is left out.
+inline bool wrap_all(device const long *index, long stride, long count, constant mps_index_arguments &a, thread long *wrapped) {
+  const long shift = a.wraps ? a.index_size : 0, skipped = a.skipped;
+  const ulong last = ulong(a.index_size) - 1;
+  ulong bad = 0;  // its sign tells
+  if (stride == 1) {
+    INDEX_VECTORIZE
+    for (long k = 0; k < count; k++) {
+      const long given = index[k], i = given + (given < 0 ? shift : 0);
+      wrapped[k] = i;
+      bad |= ulong(i) | (last - ulong(i)) | (given == skipped ? ~0ul : 0ul);
+    }
+  } else {
+    for (long k = 0; k < count; k++) {
+      const long given = index[k * stride], i = given + (given < 0 ? shift : 0);
+      wrapped[k] = i;
+      bad |= ulong(i) | (last - ulong(i)) | (given == skipped ? ~0ul : 0ul);
+    }
+  }
+  return long(bad) >= 0;
+}
+
+// Which of `count` indices are written by a slice, the one that owns [low, high): their numbers and places. Those out of range are reported.
+inline long admit(device const long *index, long stride, long count, long low, long high, constant mps_index_arguments &a,
+                  device mps_kernel_error *error, thread long *places, thread uint *numbers) {
+  long wrapped[TOGETHER];
+  if (!wrap_all(index, stride, count, a, wrapped))
+    for (long k = 0; k < count; k++) wrapped[k] = index[k * stride] == a.skipped ? -1 : checked(index[k * stride], a, error);
+  const ulong owned = ulong(high - low);
+  long admitted = 0;
+  for (long k = 0; k < count; k++) {
+    const long i = wrapped[k];
+    places[admitted] = i;
+    numbers[admitted] = uint(k);
+    admitted += ulong(i - low) < owned ? 1 : 0;  // -1 is in no slice
+  }
+  return admitted;
 }
 
 struct assign {
@@ -86,23 +130,46 @@ kernel void index_read(device const T *data [[buffer(0)]], device const long *in
                        uint2 thread_position [[thread_position_in_grid]]) {
   const position p = locate(a, 0, a.outer_rank, thread_position.x);
   const long begin = long(thread_position.y) * a.block, end = min(begin + a.block, long(a.run));
-  device T *to = values + p.value;
-  if (a.index_run == 0) {
+  const long step = a.index_step, data_run = a.data_run, value_run = a.value_run, index_run = a.index_run;
+  if (index_run == 0) {
+    device T *to = values + p.value;
     const long i = checked(index[p.index], a, error);
-    device const T *from = data + p.data + max(i, 0L) * a.index_step;
+    device const T *from = data + p.data + max(i, 0L) * step;
     if (i < 0) {
-      for (long r = begin; r < end; r++) to[r * a.value_run] = T(0);
-    } else if (a.data_run == 1 && a.value_run == 1) {
+      for (long r = begin; r < end; r++) to[r * value_run] = T(0);
+    } else if (data_run == 1 && value_run == 1) {
       for (long r = begin; r < end; r++) to[r] = from[r];
     } else {
-      for (long r = begin; r < end; r++) to[r * a.value_run] = from[r * a.data_run];
+      for (long r = begin; r < end; r++) to[r * value_run] = from[r * data_run];
     }
     return;
   }
-  device const T *from = data + p.data;
-  for (long r = begin; r < end; r++) {
-    const long i = checked(index[p.index + r * a.index_run], a, error);
-    to[r * a.value_run] = i < 0 ? T(0) : from[r * a.data_run + i * a.index_step];
+  long places[TOGETHER];
+  for (long r = begin; r < end; r += TOGETHER) {
+    const long count = min(long(TOGETHER), end - r);
+    device const long *at = index + p.index + r * index_run;
+    device const T *from = data + p.data + r * data_run;
+    device T *to = values + p.value + r * value_run;
+    if (!wrap_all(at, index_run, count, a, places)) {
+      for (long k = 0; k < count; k++) {
+        const long i = checked(at[k * index_run], a, error);
+        to[k * value_run] = i < 0 ? T(0) : from[k * data_run + i * step];
+      }
+    } else if (data_run == 0 && step == 1 && value_run == 1) {
+      for (long k = 0; k < count; k++) to[k] = from[places[k]];
+    } else {
+      for (long k = 0; k < count; k++) to[k * value_run] = from[k * data_run + places[k] * step];
+    }
+  }
+}
+
+// row = Op(row, from), elements from `begin` to `end`.
+template <typename A, typename T, typename Op>
+inline void write_row(device A *row, device const T *from, long begin, long end, long data_run, long value_run) {
+  if (data_run == 1 && value_run == 1) {
+    for (long r = begin; r < end; r++) row[r] = Op::apply(row[r], from[r]);
+  } else {
+    for (long r = begin; r < end; r++) row[r * data_run] = Op::apply(row[r * data_run], from[r * value_run]);
   }
 }
 
@@ -116,30 +183,66 @@ kernel void index_write(device A *data [[buffer(0)]], device const long *index [
   const long low = a.index_size / slices * slice + min(slice, a.index_size % slices);
   const long high = low + a.index_size / slices + (slice < a.index_size % slices ? 1 : 0);
   const long begin = long(thread_position.z) * a.block, end = min(begin + a.block, long(a.run));
-  for (long w = 0; w < a.walk_count; w++) {
+  const long step = a.index_step, data_run = a.data_run, value_run = a.value_run, index_run = a.index_run, walk_count = a.walk_count;
+  long places[TOGETHER];
+  uint numbers[TOGETHER];
+  if (index_run == 0 && a.walk_rank == 1) {  // rows, one index each
+    const long to_step = a.data_strides[a.outer_rank], from_step = a.value_strides[a.outer_rank], at_step = a.index_strides[a.outer_rank];
+    for (long w = 0; w < walk_count; w += TOGETHER) {
+      const long admitted = admit(index + outer.index + w * at_step, at_step, min(long(TOGETHER), walk_count - w), low, high, a, error, places, numbers);
+      for (long k = 0; k < admitted; k++)
+        write_row<A, T, Op>(data + outer.data + (w + long(numbers[k])) * to_step + places[k] * step, values + outer.value + (w + long(numbers[k])) * from_step, begin,
+                            end, data_run, value_run);
+    }
+    return;
+  }
+  for (long w = 0; w < walk_count; w++) {
     const position walk = locate(a, a.outer_rank, a.walk_rank, w);
     device A *to = data + outer.data + walk.data;
     device const T *from = values + outer.value + walk.value;
     device const long *at = index + outer.index + walk.index;
-    if (a.index_run == 0) {
+    if (index_run == 0) {
       const long i = *at == a.skipped ? -1 : checked(*at, a, error);
-      if (i < low || i >= high) continue;
-      device A *row = to + i * a.index_step;
-      if (a.data_run == 1 && a.value_run == 1) {
-        for (long r = begin; r < end; r++) row[r] = Op::apply(row[r], from[r]);
-      } else {
-        for (long r = begin; r < end; r++) row[r * a.data_run] = Op::apply(row[r * a.data_run], from[r * a.value_run]);
+      if (i >= low && i < high) write_row<A, T, Op>(to + i * step, from, begin, end, data_run, value_run);
+      continue;
+    }
+    for (long r = begin; r < end; r += TOGETHER) {
+      const long count = min(long(TOGETHER), end - r);
+      if (slices == 1 && wrap_all(at + r * index_run, index_run, count, a, places)) {
+        device A *element = to + r * data_run;
+        device const T *value = from + r * value_run;
+        if (data_run == 0 && step == 1 && value_run == 1) {
+          for (long k = 0; k < count; k++) element[places[k]] = Op::apply(element[places[k]], value[k]);
+        } else {
+          for (long k = 0; k < count; k++) {
+            device A *one = element + k * data_run + places[k] * step;
+            *one = Op::apply(*one, value[k * value_run]);
+          }
+        }
+        continue;
       }
-    } else {
-      for (long r = begin; r < end; r++) {
-        const long given = at[r * a.index_run];
-        const long i = given == a.skipped ? -1 : checked(given, a, error);
-        if (i < low || i >= high) continue;
-        device A *element = to + r * a.data_run + i * a.index_step;
-        *element = Op::apply(*element, from[r * a.value_run]);
+      const long admitted = admit(at + r * index_run, index_run, count, low, high, a, error, places, numbers);
+      for (long k = 0; k < admitted; k++) {
+        device A *one = to + (r + long(numbers[k])) * data_run + places[k] * step;
+        *one = Op::apply(*one, from[(r + long(numbers[k])) * value_run]);
       }
     }
   }
+}
+
+// data[k] = Op(.. Op(data[k], parts[0][k]) .., parts[last][k]): what walks that were cut into parts have made of their copies of data.
+template <typename A, typename Op>
+kernel void index_join(device A *data [[buffer(0)]], device const A *parts [[buffer(1)]], constant mps_index_join_arguments &a [[buffer(2)]],
+                       uint block [[thread_position_in_grid]]) {
+  const long begin = long(block) * a.block, count = min(long(a.block), a.size - begin), step = a.step;
+  A joined[MPS_INDEX_JOIN_BLOCK];
+  device A *to = data + begin * step;
+  for (long k = 0; k < count; k++) joined[k] = to[k * step];
+  for (long p = 0; p < a.parts; p++) {
+    device const A *part = parts + p * a.size + begin;
+    for (long k = 0; k < count; k++) joined[k] = Op::apply(joined[k], part[k]);
+  }
+  for (long k = 0; k < count; k++) to[k * step] = joined[k];
 }
 
 // offsets[point] (+)= wrap(index[point]) * index_step, -1 once any index of the point is out of range. `data` is not used; the first
@@ -149,11 +252,26 @@ kernel void index_offsets(device const long *index [[buffer(1)]], device long *o
                           uint2 thread_position [[thread_position_in_grid]]) {
   const position p = locate(a, 0, a.outer_rank, thread_position.x);
   const long begin = long(thread_position.y) * a.block, end = min(begin + a.block, long(a.run));
-  for (long r = begin; r < end; r++) {
-    device long *to = offsets + p.value + r * a.value_run;
-    const long before = a.data_run ? *to : 0;
-    const long i = before < 0 ? -1 : checked(index[p.index + r * a.index_run], a, error);
-    *to = i < 0 ? -1 : before + i * a.index_step;
+  const long step = a.index_step, value_run = a.value_run, index_run = a.index_run;
+  const bool adds = a.data_run != 0;
+  long places[TOGETHER];
+  for (long r = begin; r < end; r += TOGETHER) {
+    const long count = min(long(TOGETHER), end - r);
+    device const long *at = index + p.index + r * index_run;
+    device long *to = offsets + p.value + r * value_run;
+    if (value_run == 1 && wrap_all(at, index_run, count, a, places)) {
+      if (adds) {
+        for (long k = 0; k < count; k++) to[k] = to[k] < 0 ? -1 : to[k] + places[k] * step;
+      } else {
+        for (long k = 0; k < count; k++) to[k] = places[k] * step;
+      }
+      continue;
+    }
+    for (long k = 0; k < count; k++) {
+      const long before = adds ? to[k * value_run] : 0;
+      const long i = before < 0 ? -1 : checked(at[k * index_run], a, error);
+      to[k * value_run] = i < 0 ? -1 : before + i * step;
+    }
   }
 }
 
@@ -165,6 +283,12 @@ kernel void index_offsets(device const long *index [[buffer(1)]], device long *o
   template [[host_name("index_" #NAME)]] kernel void index_write<A, T, OP>(device A *, device const long *, device const T *,        \
                                                                           constant mps_index_arguments &, device mps_kernel_error *, \
                                                                           uint3);
+#define JOIN(NAME, A, OP)                                                                                                  \
+  template [[host_name("index_join_" #NAME)]] kernel void index_join<A, OP>(device A *, device const A *,                   \
+                                                                           constant mps_index_join_arguments &, uint);
+#define REDUCE(NAME, A, OP) \
+  WRITE(NAME, A, A, OP)     \
+  JOIN(NAME, A, OP)
 // Reading and assigning move bytes: one kernel for each size of an element.
 READ(u8, uchar)
 READ(u16, ushort)
@@ -175,11 +299,11 @@ WRITE(assign_u16, ushort, ushort, assign)
 WRITE(assign_u32, uint, uint, assign)
 WRITE(assign_u64, ulong, ulong, assign)
 
-#define INTEGER(NAME, T)                       \
-  WRITE(add_##NAME, T, T, wrapping_add)        \
-  WRITE(multiply_##NAME, T, T, wrapping_multiply) \
-  WRITE(largest_##NAME, T, T, largest)         \
-  WRITE(smallest_##NAME, T, T, smallest)
+#define INTEGER(NAME, T)                           \
+  REDUCE(add_##NAME, T, wrapping_add)              \
+  REDUCE(multiply_##NAME, T, wrapping_multiply)    \
+  REDUCE(largest_##NAME, T, largest)               \
+  REDUCE(smallest_##NAME, T, smallest)
 INTEGER(u8, uchar)
 INTEGER(u16, ushort)
 INTEGER(u32, uint)
@@ -189,18 +313,21 @@ INTEGER(i16, short)
 INTEGER(i32, int)
 INTEGER(i64, long)
 // Halves, bfloat values and complex halves go into a float copy of the data, which is rounded once at the end.
-#define FLOATING(NAME, T)                  \
-  WRITE(add_##NAME, float, T, add)         \
+#define HALF(NAME, T)                        \
+  WRITE(add_##NAME, float, T, add)           \
   WRITE(multiply_##NAME, float, T, multiply) \
-  WRITE(largest_##NAME, float, T, largest) \
+  WRITE(largest_##NAME, float, T, largest)   \
   WRITE(smallest_##NAME, float, T, smallest)
-FLOATING(f16, half)
-FLOATING(bf16, bfloat)
-FLOATING(f32, float)
-WRITE(add_bool, bool, bool, add)
-WRITE(multiply_bool, bool, bool, multiply)
-WRITE(largest_bool, bool, bool, either)
-WRITE(smallest_bool, bool, bool, both)
+HALF(f16, half)
+HALF(bf16, bfloat)
 WRITE(add_c32, float2, half2, add)
-WRITE(add_c64, float2, float2, add)
+REDUCE(add_f32, float, add)
+REDUCE(multiply_f32, float, multiply)
+REDUCE(largest_f32, float, largest)
+REDUCE(smallest_f32, float, smallest)
+REDUCE(add_bool, bool, add)
+REDUCE(multiply_bool, bool, multiply)
+REDUCE(largest_bool, bool, either)
+REDUCE(smallest_bool, bool, both)
+REDUCE(add_c64, float2, add)
 WRITE(multiply_c64, float2, float2, multiply_complex)

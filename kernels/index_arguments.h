@@ -39,6 +39,16 @@ typedef struct mps_index_arguments {
   int64_t index_strides[MPS_INDEX_MAX_RANK];
 } mps_index_arguments;
 
+/* A walk along one dimension may be cut into parts, each with a copy of the data of its own; these are joined in order. */
+#define MPS_INDEX_JOIN_BLOCK 512
+
+typedef struct mps_index_join_arguments {
+  int64_t size;  /* elements of a copy, and of the data */
+  int64_t step;  /* from one element of the data to the next */
+  int64_t parts;
+  int64_t block; /* elements that one thread joins, at most MPS_INDEX_JOIN_BLOCK */
+} mps_index_join_arguments;
+
 /* Compaction (nonzero, masked_select, ...): a thread takes `block` elements of a mask of `count`. */
 typedef struct mps_compact_arguments {
   int64_t count;

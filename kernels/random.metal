@@ -8,6 +8,9 @@
 
 using namespace metal;
 
+/* Iterations are independent. */
+#define RANDOM_VECTORIZE _Pragma("clang loop vectorize(assume_safety)")
+
 namespace {
 
 // A distribution turns a block into four floats.
@@ -115,16 +118,91 @@ kernel void random_integer_wide(device T *out [[buffer(0)]], constant mps_random
   }
 }
 
-// A permutation of 0..count-1 (Fisher and Yates, with modulo). One thread: each step needs the one before.
-kernel void random_permutation(device long *out [[buffer(0)]], constant mps_random_arguments &a [[buffer(1)]], uint position [[thread_position_in_grid]]) {
-  for (long i = 0; i < a.count; i++) out[i] = i;
-  for (long i = 0; i + 1 < a.count; i++) {
-    const philox_block x = philox(a.seed, a.offset + ulong(i));
-    const ulong word = ulong(x.words[0]) | (ulong(x.words[1]) << 32);
-    const long j = i + long(word % ulong(a.count - i));
-    const long kept = out[i];
-    out[i] = out[j];
-    out[j] = kept;
+// A permutation of 0..count-1. Each number goes to one of 2^bits buckets, evenly, and each bucket, which fits into a cache, is shuffled by
+// itself (Fisher and Yates); the buckets one after the other are a permutation, all equally likely (Rao 1961, Sandelius 1962). Blocks of
+// numbers and buckets have words of their own, so that threads do not matter.
+
+namespace {
+
+enum { PHILOX_TOGETHER = 32 };  // Philox blocks that are made side by side
+
+// Sixteen bits for each of 8 * PHILOX_TOGETHER numbers.
+inline void make_digits(constant mps_permutation_arguments &a, long block, thread uint *digits) {
+  const uint shift = 16 - a.bits;
+  RANDOM_VECTORIZE
+  for (uint k = 0; k < PHILOX_TOGETHER; k++) {
+    const philox_block x = philox(a.seed, a.offset + ulong(block) + k);
+    for (uint w = 0; w < 4; w++) {
+      digits[8 * k + 2 * w] = (x.words[w] & 0xffffu) >> shift;
+      digits[8 * k + 2 * w + 1] = (x.words[w] >> 16) >> shift;
+    }
+  }
+}
+
+}  // namespace
+
+// counts[bucket * blocks + block] = numbers of a block that go to a bucket.
+kernel void permutation_count(device uint *counts [[buffer(1)]], constant mps_permutation_arguments &a [[buffer(2)]], uint block [[thread_position_in_grid]]) {
+  const long begin = long(block) * MPS_PERMUTATION_BLOCK, end = min(begin + MPS_PERMUTATION_BLOCK, long(a.count)), buckets = 1L << a.bits;
+  uint digits[8 * PHILOX_TOGETHER], found[MPS_PERMUTATION_BUCKETS];
+  for (long b = 0; b < buckets; b++) found[b] = 0;
+  for (long i = begin; i < end; i += 8 * PHILOX_TOGETHER) {
+    make_digits(a, i / 8, digits);
+    const long count = min(8L * PHILOX_TOGETHER, end - i);
+    for (long k = 0; k < count; k++) found[digits[k]]++;
+  }
+  for (long b = 0; b < buckets; b++) counts[b * a.blocks + block] = found[b];
+}
+
+// Turns counts into where each block's numbers begin in each bucket.
+kernel void permutation_starts(device uint *counts [[buffer(1)]], constant mps_permutation_arguments &a [[buffer(2)]], uint position [[thread_position_in_grid]]) {
+  const long length = a.blocks << a.bits;
+  uint start = 0;
+  for (long k = 0; k < length; k++) {
+    const uint here = counts[k];
+    counts[k] = start;
+    start += here;
+  }
+}
+
+// Brings the numbers of a block to their buckets.
+kernel void permutation_deal(device uint *dealt [[buffer(0)]], device const uint *starts [[buffer(1)]], constant mps_permutation_arguments &a [[buffer(2)]],
+                             uint block [[thread_position_in_grid]]) {
+  const long begin = long(block) * MPS_PERMUTATION_BLOCK, end = min(begin + MPS_PERMUTATION_BLOCK, long(a.count)), buckets = 1L << a.bits;
+  uint digits[8 * PHILOX_TOGETHER], next[MPS_PERMUTATION_BUCKETS];
+  for (long b = 0; b < buckets; b++) next[b] = starts[b * a.blocks + block];
+  for (long i = begin; i < end; i += 8 * PHILOX_TOGETHER) {
+    make_digits(a, i / 8, digits);
+    const long count = min(8L * PHILOX_TOGETHER, end - i);
+    for (long k = 0; k < count; k++) dealt[next[digits[k]]++] = uint(i + k);
+  }
+}
+
+// Shuffles a bucket: number i changes places with one of those from i on. Words: two for each place of the result.
+kernel void permutation_shuffle(device uint *dealt [[buffer(0)]], device const uint *starts [[buffer(1)]], constant mps_permutation_arguments &a [[buffer(2)]],
+                                device long *out [[buffer(3)]], uint bucket [[thread_position_in_grid]]) {
+  const bool whole = a.bits == 0, last = long(bucket) + 1 == 1L << a.bits;
+  const long begin = whole ? 0 : long(starts[long(bucket) * a.blocks]), end = last ? long(a.count) : long(starts[(long(bucket) + 1) * a.blocks]);
+  const ulong first = a.offset + ulong(a.deal_blocks);
+  if (whole)
+    for (long i = 0; i < end; i++) dealt[i] = uint(i);
+  uint places[2 * PHILOX_TOGETHER];
+  for (long i = begin & ~1L; i < end; i += 2 * PHILOX_TOGETHER) {
+    RANDOM_VECTORIZE
+    for (uint k = 0; k < PHILOX_TOGETHER; k++) {
+      const philox_block x = philox(a.seed, first + ulong(i) / 2 + k);
+      for (uint w = 0; w < 2; w++) {  // 64 bits of chance, times how many are left
+        const ulong left = ulong(max(end - i - long(2 * k + w), 0L));
+        places[2 * k + w] = uint((ulong(x.words[2 * w + 1]) * left + ((ulong(x.words[2 * w]) * left) >> 32)) >> 32);
+      }
+    }
+    const long stop = min(i + 2 * PHILOX_TOGETHER, end);
+    for (long j = max(i, begin); j < stop; j++) {
+      const long other = j + long(places[j - i]);
+      const uint kept = dealt[other];
+      dealt[other] = dealt[j];
+      out[j] = kept;
+    }
   }
 }
 

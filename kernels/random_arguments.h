@@ -21,12 +21,30 @@ typedef struct mps_random_arguments {
   int64_t base;
 } mps_random_arguments;
 
-/* Sampling from rows of weights. */
+/* A permutation: numbers are dealt to buckets block by block, and each bucket is shuffled. */
+#define MPS_PERMUTATION_BLOCK 16384 /* numbers that one thread deals, a multiple of what it makes digits for at once */
+#define MPS_PERMUTATION_BUCKETS 1024
+#define MPS_PERMUTATION_BUCKET 4096 /* numbers of a bucket, about */
+
+typedef struct mps_permutation_arguments {
+  uint64_t seed;
+  uint64_t offset;     /* of the first Philox block */
+  int64_t count;       /* below 2^32 */
+  int64_t blocks;      /* of numbers */
+  int64_t deal_blocks; /* Philox blocks that dealing takes; shuffling takes those behind */
+  uint32_t bits;       /* 2^bits buckets; 0: one, nothing is dealt */
+  uint32_t reserved;
+} mps_permutation_arguments;
+
+/* Sampling from rows of weights, whose running sums are kept block by block. */
+#define MPS_MULTINOMIAL_BLOCK 16
+
 typedef struct mps_multinomial_arguments {
   uint64_t seed;
   uint64_t offset;
   int64_t rows, categories, samples;
   int64_t row_stride, category_stride; /* of the weights, elements */
+  int64_t blocks; /* of MPS_MULTINOMIAL_BLOCK categories in a row */
 } mps_multinomial_arguments;
 
 #endif

@@ -82,17 +82,35 @@ inline sort_row locate_row(constant mps_sort_arguments &a, long row) {
   return at;
 }
 
-/* Stable least-digit-first radix sort of `count` (key, index) pairs, digits of 8 bits. The result is left in keys and indices; the
- * others are scratch. Digits that all keys share are skipped. */
+/* Stable least-digit-first radix sort of `count` (key, index) pairs, digits of 8 bits; those that all keys share are skipped. Returns true when the
+ * result is left in the other arrays, false when it is in keys and indices. */
 template <typename K>
-inline void radix_sort(device K *keys, device uint *indices, device K *other_keys, device uint *other_indices, long count) {
-  uint histogram[256];
-  device K *from = keys, *to = other_keys;
-  device uint *from_indices = indices, *to_indices = other_indices;
-  for (uint shift = 0; shift < sizeof(K) * 8; shift += 8) {
-    for (uint i = 0; i < 256; i++) histogram[i] = 0;
-    for (long i = 0; i < count; i++) histogram[uint(from[i] >> shift) & 255u]++;
-    if (histogram[uint(from[0] >> shift) & 255u] == uint(count)) continue;
+inline bool radix_sort(device K *keys, device uint *indices, device K *other_keys, device uint *other_indices, long count) {
+  uint histograms[sizeof(K)][256];
+  const K first = keys[0];
+  K varies = 0;
+  SORT_VECTORIZE
+  for (long i = 0; i < count; i++) varies |= keys[i] ^ first;
+  uint digits = 0;
+  for (uint d = 0; d < sizeof(K); d++) digits += (uint(varies >> (8 * d)) & 255u) != 0 ? 1 : 0;
+  for (uint d = 0; d < sizeof(K); d++)
+    for (uint i = 0; i < 256; i++) histograms[d][i] = 0;
+  if (digits > sizeof(K) / 2) {
+    for (long i = 0; i < count; i++) {
+      const K key = keys[i];
+      for (uint d = 0; d < sizeof(K); d++) histograms[d][uint(key >> (8 * d)) & 255u]++;
+    }
+  }
+  bool swapped = false;
+  for (uint shift = 0; shift < 8 * sizeof(K); shift += 8) {
+    if ((uint(varies >> shift) & 255u) == 0) continue;
+    thread uint *histogram = histograms[shift / 8];
+    device const K *from = swapped ? other_keys : keys;
+    device const uint *from_indices = swapped ? other_indices : indices;
+    device K *to = swapped ? keys : other_keys;
+    device uint *to_indices = swapped ? indices : other_indices;
+    if (digits <= sizeof(K) / 2)
+      for (long i = 0; i < count; i++) histogram[uint(from[i] >> shift) & 255u]++;
     uint start = 0;
     for (uint i = 0; i < 256; i++) {
       const uint here = histogram[i];
@@ -105,17 +123,9 @@ inline void radix_sort(device K *keys, device uint *indices, device K *other_key
       to[place] = key;
       to_indices[place] = from_indices[i];
     }
-    device K *keys_swap = from;
-    from = to;
-    to = keys_swap;
-    device uint *indices_swap = from_indices;
-    from_indices = to_indices;
-    to_indices = indices_swap;
+    swapped = !swapped;
   }
-  if (from != keys) {
-    for (long i = 0; i < count; i++) keys[i] = from[i];
-    for (long i = 0; i < count; i++) indices[i] = from_indices[i];
-  }
+  return swapped;
 }
 
 template <typename K>
@@ -142,12 +152,12 @@ inline void sort_indices(thread uint *indices, long count) {
   }
 }
 
+/* Where the sorted indices are: `indices` or `other_indices`. */
 template <typename K>
-inline void stable_sort(device K *keys, device uint *indices, device K *other_keys, device uint *other_indices, long count) {
-  if (count <= 32)
-    insertion_sort(keys, indices, count);
-  else
-    radix_sort(keys, indices, other_keys, other_indices, count);
+inline device uint *stable_sort(device K *keys, device uint *indices, device K *other_keys, device uint *other_indices, long count) {
+  if (count > 32) return radix_sort(keys, indices, other_keys, other_indices, count) ? other_indices : indices;
+  insertion_sort(keys, indices, count);
+  return indices;
 }
 
 /* The key that has `rank` smaller or equal ones before it in sorted order, by counting digits from the top. *below = how many keys are

@@ -129,9 +129,9 @@ kernel void sort_rows(device const T *input [[buffer(0)]], device T *values [[bu
     const sort_row at = locate_row(a, row);
     load_row(input, a, at.input, a.descending != 0, keys);
     for (long i = 0; i < a.length; i++) order[i] = uint(i);
-    stable_sort(keys, order, keys + a.length, order + a.length, a.length);
-    for (long i = 0; i < a.length; i++) values[at.value + i * a.value_step] = input[at.input + long(order[i]) * a.input_step];
-    for (long i = 0; i < a.length; i++) indices[at.index + i * a.index_step] = order[i];
+    device const uint *sorted = stable_sort(keys, order, keys + a.length, order + a.length, a.length);
+    for (long i = 0; i < a.length; i++) values[at.value + i * a.value_step] = input[at.input + long(sorted[i]) * a.input_step];
+    for (long i = 0; i < a.length; i++) indices[at.index + i * a.index_step] = sorted[i];
   }
 }
 
@@ -159,8 +159,9 @@ kernel void top_rows(device const T *input [[buffer(0)]], device T *values [[buf
       store_first(input, values, indices, a, at, places);
     } else {
       gather_first(input, a, at.input, keys, order);
-      if (a.sorted) stable_sort(keys, order, keys + a.capacity, order + a.capacity, a.count);
-      store_first(input, values, indices, a, at, order);
+      device const uint *first = order;
+      if (a.sorted) first = stable_sort(keys, order, keys + a.capacity, order + a.capacity, a.count);
+      store_first(input, values, indices, a, at, first);
     }
   }
 }

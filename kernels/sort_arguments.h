@@ -29,4 +29,16 @@ typedef struct mps_sort_arguments {
   int64_t input_step, value_step, index_step; /* along a row */
 } mps_sort_arguments;
 
+/* One long row, sorted by all threads. */
+typedef struct mps_sort_long_arguments {
+  int64_t length; /* below 2^32 */
+  int64_t block;  /* elements that one thread takes */
+  int64_t blocks;
+  int64_t input_step, value_step, index_step;
+  uint32_t descending;
+  uint32_t digits; /* bytes of a key that may differ */
+  uint32_t digit;  /* the one that a pass sorts by */
+  uint32_t reserved;
+} mps_sort_long_arguments;
+
 #endif

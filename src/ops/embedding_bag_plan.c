@@ -8,6 +8,10 @@
 
 enum {
   GRADIENT_BLOCK = 256, /* elements of a row that one thread takes */
+  MANY_BAGS = 1024,
+  SHORT_BAG = 8,        /* indices */
+  TOGETHER_INDICES = 16,
+  FEW_BAGS = 16,        /* threads share the rows of so few bags */
   MOST_SLICES = 8       /* each slice reads all indices */
 };
 /* Nanoseconds on one core, estimates. */
@@ -34,9 +38,17 @@ void mps_embedding_bag_plan_forward(mps_embedding_bag_plan *plan, const mps_tens
   a->rows = weight->sizes[0];
   a->row_stride = weight->strides[0];
   a->column_stride = weight->strides[1];
-  plan->threads[0] = (uint64_t)a->bags;
+  /* Short bags of short rows, where they are many: as many as have about TOGETHER_INDICES. */
+  const int64_t of_a_bag = a->bags ? blocks(a->count, a->bags) : 0;
+  a->together = 1;
+  if (a->bags >= MANY_BAGS && a->rows && a->width && a->width <= MPS_EMBEDDING_BAG_BLOCK && of_a_bag <= SHORT_BAG)
+    a->together = (uint32_t)(of_a_bag ? TOGETHER_INDICES / of_a_bag : TOGETHER_INDICES);
+  plan->threads[0] = (uint64_t)blocks(a->bags, a->together);
+  /* A row is read best in one go. */
+  const int64_t in_width = blocks(a->width, MPS_EMBEDDING_BAG_BLOCK), parts = a->bags < FEW_BAGS ? blocks(FEW_BAGS, a->bags) : 1;
+  a->block = (uint32_t)(blocks(in_width, parts) * MPS_EMBEDDING_BAG_BLOCK);
   /* Without elements there are still bags to count. */
-  plan->threads[1] = a->width ? (uint64_t)blocks(a->width, MPS_EMBEDDING_BAG_BLOCK) : 1;
+  plan->threads[1] = a->width ? (uint64_t)blocks(a->width, a->block) : 1;
   plan->cost += (double)mps_tensor_element_count(out) * ELEMENT_COST;
 }
 

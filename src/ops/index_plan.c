@@ -8,8 +8,12 @@
 
 enum {
   BLOCK = 2048,        /* elements of a run that one thread takes */
+  LEAST_BLOCK = 64,    /* the same where there are few threads */
   ENOUGH_THREADS = 16, /* outer points that keep all cores busy without slices */
   SLICED_POINTS = 8192, /* fewer points than this are not worth slices */
+  SLICED_DATA = 1 << 17, /* single elements go to less data than this, which a cache holds, faster without slices */
+  MOST_PARTS = 8,
+  PART_POINTS = 8192,  /* fewer points than this are not worth a part */
   MASK_BLOCK = 4096    /* mask elements that one thread takes */
 };
 
@@ -84,6 +88,14 @@ void mps_index_plan_read(const mps_index_space *space, mps_index_plan *out_plan)
   out_plan->cost = (double)points * (a->index_run ? 2.0 : 0.5) + 10.0 * (double)a->outer_count;
 }
 
+/* Elements of a run along which points never meet that a thread takes. */
+static int64_t free_block(int64_t run, int64_t outer_count, int64_t points) {
+  int64_t block = BLOCK;
+  if (points >= SLICED_POINTS)
+    while (block > LEAST_BLOCK && outer_count * ((run + block - 1) / block) < ENOUGH_THREADS) block /= 2;
+  return run < block ? run : block;
+}
+
 void mps_index_plan_write(const mps_index_space *space, uint32_t slices, mps_index_plan *out_plan) {
   mps_index_space merged;
   begin(space, &merged, out_plan);
@@ -100,10 +112,10 @@ void mps_index_plan_write(const mps_index_space *space, uint32_t slices, mps_ind
     put(a, a->outer_rank + a->walk_rank++, &merged, d);
     a->walk_count *= merged.sizes[d];
   }
-  bool run_is_free = a->data_run != 0;
-  a->block = run_is_free && a->run > BLOCK ? BLOCK : a->run;
+  a->block = a->data_run ? free_block(a->run, a->outer_count, points) : a->run;
   int64_t blocks = (a->run + a->block - 1) / a->block;
-  if (a->outer_count * blocks < ENOUGH_THREADS && points >= SLICED_POINTS && a->index_size > 1) {
+  bool sliced = a->index_run == 0 || a->index_size >= SLICED_DATA;
+  if (a->outer_count * blocks < ENOUGH_THREADS && points >= SLICED_POINTS && a->index_size > 1 && sliced) {
     a->slices = slices ? slices : 1;
     if (a->slices > a->index_size) a->slices = (uint32_t)a->index_size;
   }
@@ -111,6 +123,38 @@ void mps_index_plan_write(const mps_index_space *space, uint32_t slices, mps_ind
   out_plan->threads[1] = a->slices;
   out_plan->threads[2] = (uint64_t)blocks;
   out_plan->cost = (double)points * (a->index_run ? 3.0 : 0.7) + 10.0 * (double)(a->outer_count * a->walk_count);
+}
+
+uint32_t mps_index_plan_parts(const mps_index_space *space) {
+  mps_index_space merged;
+  coalesce(space, &merged);
+  /* Offsets of several index tensors (they leave points out) may span more than the data. */
+  if (merged.rank != 1 || merged.data[0] != 0 || merged.index[0] == 0 || merged.skipped != INT64_MIN || merged.index_size < 1) return 1;
+  int64_t parts = merged.sizes[0] / PART_POINTS;
+  const int64_t most = merged.sizes[0] / 2 / merged.index_size; /* copies are filled and joined, too */
+  if (parts > most) parts = most;
+  return parts < 2 ? 1 : parts > MOST_PARTS ? MOST_PARTS : (uint32_t)parts;
+}
+
+int64_t mps_index_space_parts(const mps_index_space *space, uint32_t parts, mps_index_space *out_space) {
+  coalesce(space, out_space);
+  const int64_t length = out_space->sizes[0] / parts;
+  out_space->rank = 2;
+  out_space->sizes[1] = length;
+  out_space->data[1] = 0;
+  out_space->value[1] = out_space->value[0];
+  out_space->index[1] = out_space->index[0];
+  out_space->sizes[0] = parts;
+  out_space->data[0] = out_space->index_size;
+  out_space->value[0] = out_space->value[1] * length;
+  out_space->index[0] = out_space->index[1] * length;
+  out_space->index_step = 1;
+  return length * parts;
+}
+
+void mps_index_space_rest(const mps_index_space *space, int64_t taken, mps_index_space *out_space) {
+  coalesce(space, out_space);
+  out_space->sizes[0] -= taken;
 }
 
 uint64_t mps_compact_plan_make(mps_compact_arguments *arguments, const mps_tensor *mask) {

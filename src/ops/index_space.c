@@ -101,8 +101,25 @@ mps_scalar mps_index_identity(mps_index_reduction reduction, mps_dtype dtype) {
   }
 }
 
+bool mps_index_neutral(mps_index_reduction reduction, mps_dtype dtype, mps_scalar *out_value) {
+  *out_value = mps_index_identity(reduction, dtype);
+  if (reduction == MPS_INDEX_ASSIGN || mps_operand_sum_dtype(dtype) != dtype) return false;
+  if (mps_dtype_is_complex(dtype)) { /* products with infinite parts are not those of numbers */
+    *out_value = mps_scalar_complex(-0.0, -0.0);
+    return reduction == MPS_INDEX_ADD;
+  }
+  if (mps_dtype_is_floating(dtype) && reduction == MPS_INDEX_ADD) *out_value = mps_scalar_float(-0.0);
+  return true;
+}
+
 void mps_index_write_kernel(mps_index_reduction reduction, mps_dtype dtype, const char **out_stem, const char **out_suffix) {
   static const char *const stems[] = {"index_assign", "index_add", "index_multiply", "index_largest", "index_smallest"};
   *out_stem = stems[reduction];
   *out_suffix = reduction == MPS_INDEX_ASSIGN ? mps_operand_bytes_suffix(dtype) : mps_dtype_name(dtype);
+}
+
+void mps_index_join_kernel(mps_index_reduction reduction, mps_dtype dtype, const char **out_stem, const char **out_suffix) {
+  static const char *const stems[] = {NULL, "index_join_add", "index_join_multiply", "index_join_largest", "index_join_smallest"};
+  *out_stem = stems[reduction];
+  *out_suffix = mps_dtype_name(dtype);
 }

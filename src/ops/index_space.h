@@ -29,7 +29,11 @@ void mps_index_space_offsets(mps_index_space *space, const mps_tensor *offsets, 
 
 /* What a reduction starts from where self is left out: its identity. */
 mps_scalar mps_index_identity(mps_index_reduction reduction, mps_dtype dtype);
+/* What parts of a reduction start from, so that joining one with nothing in it changes no bit; false where there is no such value. */
+bool mps_index_neutral(mps_index_reduction reduction, mps_dtype dtype, mps_scalar *out_value);
 /* "<stem>_<suffix>" is the kernel that writes; assigning goes by size alone. */
 void mps_index_write_kernel(mps_index_reduction reduction, mps_dtype dtype, const char **out_stem, const char **out_suffix);
+/* The kernel that joins parts, of a reduction that has a neutral value. */
+void mps_index_join_kernel(mps_index_reduction reduction, mps_dtype dtype, const char **out_stem, const char **out_suffix);
 
 #endif

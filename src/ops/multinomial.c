@@ -14,11 +14,11 @@ static mps_status check(const mps_tensor *self, const mps_tensor *out) {
   return MPS_STATUS_OK;
 }
 
-static void bind(mps_encoder *encoder, mps_stream *stream, mps_pipeline *pipeline, const mps_multinomial_arguments *arguments, const mps_tensor *first,
-                 mps_access access, const mps_tensor *sums) {
+static void bind(mps_encoder *encoder, mps_stream *stream, mps_pipeline *pipeline, const mps_multinomial_arguments *arguments, const mps_tensor *weights,
+                 const mps_tensor *sums) {
   mps_encoder_begin(encoder, stream, "multinomial");
   mps_encoder_set_pipeline(encoder, pipeline);
-  mps_encoder_set_buffer(encoder, 0, first->buffer, first->offset, access);
+  mps_encoder_set_buffer(encoder, 0, weights->buffer, weights->offset, MPS_ACCESS_READ);
   mps_encoder_set_buffer(encoder, 1, sums->buffer, sums->offset, MPS_ACCESS_READ_WRITE);
   mps_encoder_set_bytes(encoder, 2, arguments, sizeof *arguments);
 }
@@ -34,19 +34,20 @@ mps_status mps_op_multinomial(mps_stream *stream, const mps_tensor *self, mps_ge
   mps_buffer *owned;
   status = mps_operand_prepare(stream, self, MPS_DTYPE_F32, false, &weights, &owned);
   if (status != MPS_STATUS_OK) return status;
-  status = mps_operand_create(stream, MPS_DTYPE_F32, 2, self->sizes, &sums);
+  mps_multinomial_plan plan;
+  mps_multinomial_plan_make(&plan, &weights, out);
+  status = mps_operand_create(stream, MPS_DTYPE_F32, 2, (int64_t[]){plan.arguments.rows, plan.arguments.blocks}, &sums);
   if (status == MPS_STATUS_OK) {
-    mps_multinomial_plan plan;
-    mps_multinomial_plan_make(&plan, &weights, out);
     plan.arguments.seed = mps_generator_seed(generator);
     plan.arguments.offset = mps_generator_advance(generator, plan.blocks);
     mps_encoder encoder;
-    bind(&encoder, stream, sum, &plan.arguments, &weights, MPS_ACCESS_READ, &sums);
+    bind(&encoder, stream, sum, &plan.arguments, &weights, &sums);
     mps_encoder_set_error_buffer(&encoder, 3);
     mps_encoder_set_cost(&encoder, plan.sums_cost);
     status = mps_encoder_dispatch(&encoder, (uint64_t[]){plan.rows, 1, 1}, NULL);
     if (status == MPS_STATUS_OK) {
-      bind(&encoder, stream, search, &plan.arguments, out, MPS_ACCESS_WRITE, &sums);
+      bind(&encoder, stream, search, &plan.arguments, &weights, &sums);
+      mps_encoder_set_buffer(&encoder, 3, out->buffer, out->offset, MPS_ACCESS_WRITE);
       mps_encoder_set_cost(&encoder, plan.search_cost);
       status = mps_encoder_dispatch(&encoder, (uint64_t[]){plan.samples, 1, 1}, NULL);
     }

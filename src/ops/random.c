@@ -24,7 +24,7 @@ static mps_status encode(mps_stream *stream, const mps_random_call *call, mps_ra
   mps_encoder encoder;
   mps_encoder_begin(&encoder, stream, call->label);
   mps_encoder_set_pipeline(&encoder, pipeline);
-  mps_encoder_set_buffer(&encoder, 0, target->buffer, target->offset, call->serial ? MPS_ACCESS_READ_WRITE : MPS_ACCESS_WRITE);
+  mps_encoder_set_buffer(&encoder, 0, target->buffer, target->offset, MPS_ACCESS_WRITE);
   mps_encoder_set_bytes(&encoder, 1, &plan->arguments, sizeof plan->arguments);
   if (call->input) mps_encoder_set_buffer(&encoder, 2, call->input->buffer, call->input->offset, MPS_ACCESS_READ);
   if (call->second_input) mps_encoder_set_buffer(&encoder, 3, call->second_input->buffer, call->second_input->offset, MPS_ACCESS_READ);
@@ -171,12 +171,6 @@ mps_status mps_op_random_to(mps_stream *stream, int64_t to, mps_generator *gener
 
 mps_status mps_op_random(mps_stream *stream, mps_generator *generator, const mps_tensor *out) {
   return run_integer(stream, 0, mps_random_largest(out->dtype) + 1, generator, out); /* u64: wraps to 0, all bits */
-}
-
-mps_status mps_op_randperm(mps_stream *stream, mps_generator *generator, const mps_tensor *out) {
-  if (out->rank != 1) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "randperm(): expected a result of rank 1, got %u", out->rank);
-  return mps_random_run(stream, &(mps_random_call){.label = "randperm", .stem = "random_permutation", .makes = MPS_DTYPE_I64, .per_block = 1, .serial = true},
-             generator, out);
 }
 
 /* ---- dropout ---- */

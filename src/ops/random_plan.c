@@ -10,13 +10,13 @@ void mps_random_plan_make(mps_random_plan *plan, const mps_random_call *call, co
   memset(plan, 0, sizeof *plan);
   const int64_t count = mps_tensor_element_count(out);
   plan->stem = call->stem;
-  plan->suffix = call->serial ? NULL : mps_dtype_name(call->makes);
+  plan->suffix = mps_dtype_name(call->makes);
   plan->arguments = call->arguments;
   plan->arguments.count = count;
   plan->blocks = (uint64_t)((count + call->per_block - 1) / call->per_block);
-  plan->threads = call->serial && count ? 1 : plan->blocks;
+  plan->threads = plan->blocks;
   plan->direct = out->dtype == call->makes && !out->flags && mps_tensor_is_contiguous(out);
-  plan->cost = (call->cost > 0.0 ? call->cost : call->serial ? 10.0 : 3.0) * (double)count;
+  plan->cost = (call->cost > 0.0 ? call->cost : 3.0) * (double)count;
 }
 
 mps_tensor mps_random_parts(const mps_tensor *complex) {
@@ -87,6 +87,24 @@ mps_random_call mps_random_integers(int64_t base, uint64_t range, mps_dtype dtyp
                            .arguments = {.range = range, .base = base}};
 }
 
+mps_status mps_permutation_plan_make(mps_permutation_plan *plan, int64_t count) {
+  memset(plan, 0, sizeof *plan);
+  if (count > UINT32_MAX)
+    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "randperm(): permutations of more than 2^32 - 1 numbers (here %lld) are not supported", (long long)count);
+  mps_permutation_arguments *a = &plan->arguments;
+  a->count = count;
+  while (count >> a->bits > MPS_PERMUTATION_BUCKET && 1 << a->bits < MPS_PERMUTATION_BUCKETS) a->bits++;
+  if (a->bits) {
+    a->blocks = (count + MPS_PERMUTATION_BLOCK - 1) / MPS_PERMUTATION_BLOCK;
+    a->deal_blocks = (count + 7) / 8;
+  }
+  plan->counts = a->bits ? a->blocks << a->bits : 1;
+  plan->blocks = (uint64_t)(a->deal_blocks + (count + 1) / 2);
+  plan->deal_cost = 2.0 * (double)count;
+  plan->shuffle_cost = 5.0 * (double)count;
+  return MPS_STATUS_OK;
+}
+
 void mps_multinomial_plan_make(mps_multinomial_plan *plan, const mps_tensor *weights, const mps_tensor *out) {
   memset(plan, 0, sizeof *plan);
   plan->arguments.rows = weights->sizes[0];
@@ -94,9 +112,10 @@ void mps_multinomial_plan_make(mps_multinomial_plan *plan, const mps_tensor *wei
   plan->arguments.samples = out->sizes[1];
   plan->arguments.row_stride = weights->strides[0];
   plan->arguments.category_stride = weights->strides[1];
+  plan->arguments.blocks = (weights->sizes[1] + MPS_MULTINOMIAL_BLOCK - 1) / MPS_MULTINOMIAL_BLOCK;
   plan->rows = (uint64_t)weights->sizes[0];
   plan->samples = (uint64_t)mps_tensor_element_count(out);
   plan->blocks = (plan->samples + 3) / 4;
-  plan->sums_cost = 3.0 * (double)mps_tensor_element_count(weights);
+  plan->sums_cost = 0.5 * (double)mps_tensor_element_count(weights);
   plan->search_cost = 50.0 * (double)plan->samples;
 }

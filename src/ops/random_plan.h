@@ -12,10 +12,9 @@
 /* One distribution over one result. */
 typedef struct mps_random_call {
   const char *label;
-  const char *stem;  /* of the kernel; the dtype that it makes is appended, unless it is serial */
+  const char *stem;  /* of the kernel; the dtype that it makes is appended */
   mps_dtype makes;   /* dtype that the kernel writes; converted to out's if it differs */
   int64_t per_block; /* elements of a Philox block */
-  bool serial;       /* one thread makes all elements, each step from the one before, and reads what it wrote */
   mps_random_arguments arguments;
   const mps_tensor *input; /* contiguous, buffer 2; may be NULL */
   const mps_tensor *second_input; /* contiguous, buffer 3; may be NULL */
@@ -24,7 +23,7 @@ typedef struct mps_random_call {
 } mps_random_call;
 
 typedef struct mps_random_plan {
-  const char *stem, *suffix; /* of the kernel; suffix may be NULL */
+  const char *stem, *suffix; /* of the kernel */
   mps_random_arguments arguments;
   uint64_t blocks;  /* the generator goes on by */
   uint64_t threads; /* 0: nothing to make */
@@ -43,6 +42,17 @@ MPS_WARN_UNUSED mps_status mps_random_range(int64_t from, const int64_t *to, mps
 mps_random_call mps_random_integers(int64_t base, uint64_t range, mps_dtype dtype);
 /* A complex tensor of rank below MPS_MAX_RANK as its parts: one more dimension, of size 2. */
 mps_tensor mps_random_parts(const mps_tensor *complex);
+
+/* Four passes: how many numbers of each block go to each bucket, where these begin, the dealing, and the shuffling; the last alone where there is
+ * one bucket. */
+typedef struct mps_permutation_plan {
+  mps_permutation_arguments arguments; /* seed and offset are open, as above */
+  int64_t counts;                      /* how many numbers are dealt from each block to each bucket */
+  uint64_t blocks;                     /* the generator goes on by */
+  double deal_cost, shuffle_cost;      /* nanoseconds */
+} mps_permutation_plan;
+
+MPS_WARN_UNUSED mps_status mps_permutation_plan_make(mps_permutation_plan *plan, int64_t count);
 
 /* Two passes: running sums of each row of weights, then a search in them for each sample. */
 typedef struct mps_multinomial_plan {

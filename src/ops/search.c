@@ -109,13 +109,7 @@ mps_status mps_op_searchsorted(mps_stream *stream, const mps_tensor *sorted_sequ
   if (status != MPS_STATUS_OK) return status;
   if (mps_tensor_element_count(self) == 0) return MPS_STATUS_OK;
   if (!suffix(self->dtype)) return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"searchsorted_out_cpu\" not implemented for '%s'", mps_dtype_title(self->dtype));
-  if (mps_tensor_element_count(sorted_sequence) == 0) {
-    mps_tensor zero = *out;
-    zero.buffer = NULL;
-    zero.flags = 0;
-    zero.constant = mps_scalar_int(0);
-    return mps_op_copy(stream, &zero, out);
-  }
+  if (mps_tensor_element_count(sorted_sequence) == 0) return mps_operand_fill(stream, out, mps_scalar_int(0));
   search_operands o;
   status = prepare(stream, sorted_sequence, self, sorter, out, &o);
   if (status == MPS_STATUS_OK) status = encode_search(stream, &o, right, sorter != NULL);

@@ -49,7 +49,9 @@ static mps_status run(mps_stream *stream, const mps_sort_call *call, const mps_t
   input = mps_operand_at_least_1d(&input);
   mps_sort_plan p;
   mps_sort_plan_make(&p, call, &input, &to, &at, dimension);
-  status = encode(stream, call->label, &p, &input, &to, &at);
+  mps_sort_long_plan long_row;
+  status = mps_sort_long_plan_make(&long_row, &p, call, self->dtype) ? mps_sort_long(stream, &long_row, &input, &to, &at)
+                                                                     : encode(stream, call->label, &p, &input, &to, &at);
   mps_buffer_release(owned);
   return status;
 }

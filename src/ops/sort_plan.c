@@ -12,6 +12,7 @@
 /* Elements that gathering the first `count` has room for besides twice as many. */
 #define GATHER_ROOM 512
 
+enum { LONG_ROW = 1 << 15, LONG_BLOCK = 1 << 13, MOST_BLOCKS = 64 };
 enum { MAX_LANES = 64, SCRATCH_LIMIT = 64 << 20 /* bytes: fewer lanes rather than more scratch, down to one */ };
 
 int64_t mps_sort_row_length(const mps_tensor *self, int64_t dim) {
@@ -84,4 +85,28 @@ void mps_sort_plan_make(mps_sort_plan *plan, const mps_sort_call *call, const mp
   plan->order_bytes = (uint64_t)a->lanes * capacity * orders * sizeof(uint32_t);
   static const double costs[] = {12.0, 1.0, 8.0, 25.0}; /* nanoseconds an element */
   plan->cost = (double)a->rows * (double)a->length * costs[call->kind];
+}
+
+bool mps_sort_long_plan_make(mps_sort_long_plan *out_plan, const mps_sort_plan *plan, const mps_sort_call *call, mps_dtype dtype) {
+  memset(out_plan, 0, sizeof *out_plan);
+  const mps_sort_arguments *from = &plan->arguments;
+  if (call->kind != MPS_SORT_ALL || from->rows != 1 || from->length < LONG_ROW) return false;
+  const uint64_t size = mps_dtype_size(dtype), key_size = size == 8 ? 8 : 4, length = (uint64_t)from->length;
+  mps_sort_long_arguments *a = &out_plan->arguments;
+  a->length = from->length;
+  a->block = (from->length + MOST_BLOCKS - 1) / MOST_BLOCKS;
+  if (a->block < LONG_BLOCK) a->block = LONG_BLOCK;
+  a->blocks = (from->length + a->block - 1) / a->block;
+  a->input_step = from->input_step;
+  a->value_step = from->value_step;
+  a->index_step = from->index_step;
+  a->descending = from->descending;
+  a->digits = (uint32_t)(mps_dtype_is_floating(dtype) ? key_size : size); /* keys of floats are those of float */
+  out_plan->suffix = plan->suffix;
+  out_plan->key_suffix = key_size == 8 ? "u64" : "u32";
+  out_plan->key_bytes = 2 * length * key_size;
+  out_plan->order_bytes = 2 * length * sizeof(uint32_t);
+  out_plan->varies_bytes = (uint64_t)a->blocks * key_size;
+  out_plan->count_bytes = 256 * (uint64_t)a->blocks * sizeof(uint32_t);
+  return true;
 }

@@ -6,6 +6,7 @@
 #define OPENMPS_OPS_SORT_PLAN_H
 
 #include "kernels/sort_arguments.h"
+#include "openmps/stream.h"
 #include "openmps/tensor.h"
 
 typedef enum mps_sort_kind { MPS_SORT_ALL, MPS_SORT_TOP, MPS_SORT_KTH, MPS_SORT_MODE } mps_sort_kind; /* the last two rearrange their only keys */
@@ -37,5 +38,18 @@ bool mps_sort_needs_copy(const mps_tensor *self, const mps_tensor *values, const
 /* All tensors have rank 1 or more, at least one element, and no flags. Lanes are few enough that scratch stays below 64 MiB. */
 void mps_sort_plan_make(mps_sort_plan *plan, const mps_sort_call *call, const mps_tensor *self, const mps_tensor *values, const mps_tensor *indices,
                         uint32_t dimension);
+
+/* One long row, sorted by all threads together. */
+typedef struct mps_sort_long_plan {
+  const char *suffix, *key_suffix; /* of the kernels that see values, and of those that see keys */
+  mps_sort_long_arguments arguments;
+  uint64_t key_bytes, order_bytes, varies_bytes, count_bytes; /* of scratch */
+} mps_sort_long_plan;
+
+/* False for rows that are sorted one by a thread; `plan` is that of all rows. */
+bool mps_sort_long_plan_make(mps_sort_long_plan *out_plan, const mps_sort_plan *plan, const mps_sort_call *call, mps_dtype dtype);
+/* The operands that `plan` was made from: one row in any layout. */
+MPS_WARN_UNUSED mps_status mps_sort_long(mps_stream *stream, const mps_sort_long_plan *plan, const mps_tensor *self, const mps_tensor *values,
+                                         const mps_tensor *indices);
 
 #endif

@@ -100,6 +100,32 @@ def test_randperm_is_even():
     counts_fit(orders @ torch.tensor([9, 3, 1]), [1 if sorted({k // 9, k // 3 % 3, k % 3}) == [0, 1, 2] else 0 for k in range(22)])
 
 
+@pytest.mark.parametrize("n", [4096, 4097, 10_001, 300_000])
+def test_large_permutations(n):
+    """Numbers are dealt to buckets, which are shuffled: neither bounds between buckets nor order within them may be seen."""
+    x = torch.randperm(n, device="mps")
+    assert torch.equal(x.sort()[0].cpu(), torch.arange(n))
+    x = x.cpu()
+    table = torch.bincount(torch.arange(n) * 12 // n * 12 + x * 12 // n, minlength=144).view(12, 12)
+    assert stats.chi2_contingency(table.numpy()).pvalue > LEVEL
+    ascents = (x[1:] > x[:-1]).sum().item()
+    assert abs(ascents - (n - 1) / 2) < 5 * math.sqrt((n + 1) / 12)
+    assert (x == torch.arange(n)).sum() < 12
+    assert not torch.equal(x, torch.randperm(n, device="mps").cpu())
+
+
+def test_multinomial_of_many_categories():
+    for categories in (15, 16, 17, 100, 1000):
+        weights = torch.rand(2, categories, generator=torch.Generator().manual_seed(categories))
+        weights[:, ::3] = 0
+        weights[1, -20:] = 0
+        weights[1, 1] += 1
+        for laid_out in (weights, weights.t().contiguous().t()):
+            sample = torch.multinomial(laid_out.to("mps"), N, replacement=True)
+            for row, expected in zip(sample, weights):
+                counts_fit(row, expected.tolist())
+
+
 def test_multinomial():
     weights = torch.tensor([0.0, 1.0, 3.0, 0.0, 4.0, 2.0], device="mps")
     counts_fit(torch.multinomial(weights, N, replacement=True), weights.tolist())

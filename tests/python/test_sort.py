@@ -2,6 +2,8 @@
 """Sorting and selecting: sort, argsort, topk, kthvalue, median, mode, with ties, NaN and both zeros."""
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from compare import FLOATS, INTEGERS, compare, compare_errors, compare_gradients, layouts, make
 
@@ -200,3 +202,45 @@ def test_strided_out_keeps_its_strides(call, keepdim):
 def test_kthvalue_refuses_another_dtype():
     compare_errors(lambda x, values, indices: torch.kthvalue(x, 1, out=(values, indices)), make((3,)), torch.tensor(0), torch.tensor(0))
     compare_errors(lambda x, values, indices: torch.kthvalue(x, 1, out=(values, indices)), make((3,)), torch.tensor(0.0), torch.tensor(0.0))
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_sort_property(data):
+    draw = data.draw
+    shape = draw(st.lists(st.sampled_from((1, 2, 5, 17, 33, 140)), min_size=1, max_size=3))
+    dtype, dim, descending = draw(st.sampled_from(REAL)), draw(st.integers(-len(shape), len(shape) - 1)), draw(st.booleans())
+    x = make(shape, dtype, seed=draw(st.integers(0, 99)), low=-draw(st.sampled_from((1, 100))), high=100, special=draw(st.booleans()))
+    x = x.permute(draw(st.permutations(range(x.dim()))))
+    x = x[:1].expand(x.shape) if draw(st.booleans()) else x
+    compare(lambda x: x.sort(dim=dim, descending=descending, stable=True), x)
+    compare(lambda x: x.argsort(dim=dim, descending=descending, stable=True), x)
+    compare(lambda x: x.msort(), x)
+    k = draw(st.integers(1, x.shape[dim]))
+    if dtype != torch.bool:  # which the CPU refuses; which of equal elements topk picks is its own affair
+        compare(lambda x: x.kthvalue(k, dim)[0], x)
+        compare(lambda x: x.topk(k, dim, descending)[0], x)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=300), st.integers(0, 63), st.booleans())
+def test_sort_of_any_digits(values, shift, descending):
+    """Keys that share some of their bytes, or all but one."""
+    x = torch.tensor(values, dtype=torch.int64) >> shift << shift // 2
+    for dtype in (torch.int64, torch.int32, torch.int16, torch.uint8):
+        compare(lambda x: x.sort(descending=descending, stable=True), x.to(dtype).repeat(2))
+
+
+@pytest.mark.parametrize("dtype", REAL)
+def test_long_rows(dtype):
+    """Rows that all threads sort together: few and many different keys, keys that share digits, strided, both orders."""
+    for n in (32_768, 40_001, 150_000):
+        for x in (make((n,), dtype, low=-100, high=100, special=True), make((n,), dtype, low=-(2**40), high=2**40), make((2 * n,), dtype)[::2],
+                  torch.ones(n).to(dtype)):
+            for descending in (False, True):
+                compare(lambda x: x.sort(descending=descending, stable=True), x)
+    x = make((40_000, 1, 1), dtype)
+    compare(lambda x: x.sort(dim=0, stable=True), x)
+    compare(lambda x, v, i: torch.sort(x, dim=0, stable=True, out=(v, i)), x, torch.zeros(80_000, 1, 1, dtype=dtype)[::2],
+            torch.zeros(40_000, 1, 2, dtype=torch.long)[..., 1:])
+    compare(lambda x: torch.sort(x, stable=True, out=(x, torch.empty(x.shape, dtype=torch.long, device=x.device)))[1], make((40_000,), dtype))

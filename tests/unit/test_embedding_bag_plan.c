@@ -20,6 +20,28 @@ static void a_thread_for_each_bag_and_block(void) {
   CHECK_INT(p.arguments.padding, -1);
 }
 
+static void a_thread_reads_whole_rows_of_many_bags(void) {
+  mps_embedding_bag_plan p;
+  mps_tensor weight = TENSOR(F32, 100, 300), indices = TENSOR(I64, 40), out = TENSOR(F32, 20, 300), few = TENSOR(F32, 8, 300);
+  mps_embedding_bag_plan_forward(&p, &weight, &indices, MPS_EMBEDDING_BAG_SUM, &out);
+  CHECK_INT(p.threads[1], 1);
+  CHECK_INT(p.arguments.block, 320);
+  mps_embedding_bag_plan_forward(&p, &weight, &indices, MPS_EMBEDDING_BAG_SUM, &few);
+  CHECK_INT(p.threads[1], 2); /* 192 + 108 */
+  CHECK_INT(p.arguments.block, 192);
+}
+
+static void a_thread_takes_several_short_bags(void) {
+  mps_embedding_bag_plan p;
+  mps_tensor weight = TENSOR(F32, 100, 16), indices = TENSOR(I64, 4000), out = TENSOR(F32, 2001, 16), wide = TENSOR(F32, 100, 65);
+  mps_embedding_bag_plan_forward(&p, &weight, &indices, MPS_EMBEDDING_BAG_SUM, &out);
+  CHECK_INT(p.arguments.together, 8); /* of two indices, about */
+  CHECK_INT(p.threads[0], 251);
+  mps_embedding_bag_plan_forward(&p, &wide, &indices, MPS_EMBEDDING_BAG_SUM, &out);
+  CHECK_INT(p.arguments.together, 1);
+  CHECK_INT(p.threads[0], 2001);
+}
+
 static void bags_without_elements_are_counted(void) {
   mps_embedding_bag_plan p;
   mps_tensor weight = TENSOR(F16, 100, 0), indices = TENSOR(I64, 40), out = TENSOR(F16, 7, 0);
@@ -56,6 +78,8 @@ static void a_thread_for_each_scale_and_offset(void) {
 
 int main(void) {
   RUN(a_thread_for_each_bag_and_block);
+  RUN(a_thread_reads_whole_rows_of_many_bags);
+  RUN(a_thread_takes_several_short_bags);
   RUN(bags_without_elements_are_counted);
   RUN(slices_of_the_gradient);
   RUN(a_thread_for_each_scale_and_offset);

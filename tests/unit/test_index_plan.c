@@ -209,21 +209,41 @@ static void equal_indices_stay_in_one_thread(void) {
 }
 
 static void few_threads_share_the_indexed_dimension(void) {
-  mps_tensor data = TENSOR(F32, 5, 4096), source = TENSOR(F32, 100, 4096);
+  mps_tensor data = TENSOR(F32, 5, 64), source = TENSOR(F32, 1000, 64);
   mps_index_space space = select_space(&data, &source, 0);
   mps_index_plan p;
   mps_index_plan_write(&space, 8, &p);
   CHECK_INT(p.arguments.slices, 5); /* no more than rows of data */
-  CHECK_INT(p.arguments.block, 2048);
-  CHECK_INTS(p.threads, 1, 5, 2);
+  CHECK_INT(p.arguments.block, 64);
+  CHECK_INTS(p.threads, 1, 5, 1);
   mps_index_plan_write(&space, 3, &p);
-  CHECK_INTS(p.threads, 1, 3, 2);
+  CHECK_INTS(p.threads, 1, 3, 1);
   mps_index_plan_write(&space, 0, &p);
-  CHECK_INTS(p.threads, 1, 1, 2);
-  mps_tensor row = TENSOR(F32, 1, 4096); /* one row of data: nothing to share */
+  CHECK_INTS(p.threads, 1, 1, 1);
+  mps_tensor row = TENSOR(F32, 1, 64); /* one row of data: nothing to share */
   space = select_space(&row, &source, 0);
   mps_index_plan_write(&space, 8, &p);
   CHECK_INT(p.arguments.slices, 1);
+}
+
+static void long_rows_are_shared_before_the_indexed_dimension(void) {
+  mps_tensor data = TENSOR(F32, 5, 4096), source = TENSOR(F32, 100, 4096);
+  mps_index_space space = select_space(&data, &source, 0);
+  mps_index_plan p;
+  mps_index_plan_write(&space, 8, &p);
+  CHECK_INT(p.arguments.slices, 1);
+  CHECK_INT(p.arguments.block, 256);
+  CHECK_INTS(p.threads, 1, 1, 16);
+  mps_tensor narrow = TENSOR(F32, 5, 500), from = TENSOR(F32, 100, 500);
+  space = select_space(&narrow, &from, 0);
+  mps_index_plan_write(&space, 4, &p); /* blocks do not become shorter than 64 */
+  CHECK_INT(p.arguments.block, 64);
+  CHECK_INTS(p.threads, 1, 4, 8);
+  mps_tensor few = TENSOR(F32, 3, 4096); /* too little to share */
+  space = select_space(&data, &few, 0);
+  space.sizes[0] = 1;
+  mps_index_plan_write(&space, 8, &p);
+  CHECK_INT(p.arguments.block, 2048);
 }
 
 static void many_outer_points_need_no_slices(void) {
@@ -259,8 +279,67 @@ static void runs_of_indices_are_not_cut(void) {
   mps_index_plan p;
   mps_index_plan_write(&space, 8, &p);
   CHECK_INT(p.arguments.block, 100000);
-  CHECK_INTS(p.threads, 1, 8, 1);
+  CHECK_INTS(p.threads, 1, 1, 1); /* a cache holds the data */
   CHECK_INT(p.cost, 300010);
+  mps_tensor large = TENSOR(F32, 200000);
+  mps_index_space_points(&space, &large, 0, &index, &source);
+  mps_index_plan_write(&space, 8, &p);
+  CHECK_INTS(p.threads, 1, 8, 1);
+}
+
+static void long_walks_are_cut_into_parts(void) {
+  mps_tensor data = TENSOR(F32, 5000), index = TENSOR(I64, 90001), source = TENSOR(F32, 90001);
+  index.strides[0] = 2, source.strides[0] = 3, data.strides[0] = 4;
+  mps_index_space space, parts, rest;
+  mps_index_space_points(&space, &data, 0, &index, &source);
+  CHECK_INT(mps_index_plan_parts(&space), 8); /* copies of data are no more than half of the points */
+  CHECK_INT(mps_index_space_parts(&space, 8, &parts), 90000);
+  CHECK_INT(parts.rank, 2);
+  CHECK_INTS(parts.sizes, 8, 11250);
+  CHECK_INTS(parts.data, 5000, 0);
+  CHECK_INTS(parts.value, 33750, 3);
+  CHECK_INTS(parts.index, 22500, 2);
+  CHECK_INT(parts.index_step, 1);
+  CHECK_INT(parts.index_size, 5000);
+  mps_index_space_rest(&space, 90000, &rest);
+  CHECK_INTS(rest.sizes, 1);
+  CHECK_INT(rest.index_step, 4);
+}
+
+static void what_is_not_cut_into_parts(void) {
+  mps_tensor index = TENSOR(I64, 90000), source = TENSOR(F32, 90000), large = TENSOR(F32, 40000), small = TENSOR(F32, 50), rows = TENSOR(F32, 300, 300);
+  mps_index_space space;
+  mps_index_space_points(&space, &large, 0, &index, &source); /* as much data as points */
+  CHECK_INT(mps_index_plan_parts(&space), 1);
+  mps_index_space_points(&space, &small, 0, &index, &source);
+  CHECK_INT(mps_index_plan_parts(&space), 8);
+  space.skipped = -1; /* offsets */
+  CHECK_INT(mps_index_plan_parts(&space), 1);
+  index.sizes[0] = 16000; /* too short */
+  mps_index_space_points(&space, &small, 0, &index, &source);
+  CHECK_INT(mps_index_plan_parts(&space), 1);
+  mps_tensor matrix = TENSOR(I64, 300, 300);
+  mps_index_space_points(&space, &rows, 1, &matrix, &rows); /* rows do not meet */
+  CHECK_INT(mps_index_plan_parts(&space), 1);
+  mps_tensor nothing = TENSOR(F32, 0);
+  index.sizes[0] = 90000;
+  mps_index_space_points(&space, &nothing, 0, &index, &source);
+  CHECK_INT(mps_index_plan_parts(&space), 1);
+}
+
+static void parts_start_from_what_changes_no_bit(void) {
+  mps_scalar value;
+  CHECK(mps_index_neutral(MPS_INDEX_ADD, MPS_DTYPE_F32, &value) && value.real == 0 && __builtin_signbit(value.real));
+  CHECK(mps_index_neutral(MPS_INDEX_ADD, MPS_DTYPE_C64, &value) && __builtin_signbit(value.real));
+  CHECK(mps_index_neutral(MPS_INDEX_ADD, MPS_DTYPE_I8, &value) && value.integer == 0);
+  CHECK(mps_index_neutral(MPS_INDEX_MULTIPLY, MPS_DTYPE_F32, &value) && value.integer == 1);
+  CHECK(!mps_index_neutral(MPS_INDEX_MULTIPLY, MPS_DTYPE_C64, &value));
+  CHECK(!mps_index_neutral(MPS_INDEX_ADD, MPS_DTYPE_F16, &value)); /* sums are kept in float */
+  CHECK(!mps_index_neutral(MPS_INDEX_ASSIGN, MPS_DTYPE_F32, &value));
+  const char *stem, *suffix;
+  mps_index_join_kernel(MPS_INDEX_SMALLEST, MPS_DTYPE_U8, &stem, &suffix);
+  CHECK_STRING(stem, "index_join_smallest");
+  CHECK_STRING(suffix, "u8");
 }
 
 /* ---- scatter and embedding ---- */
@@ -377,9 +456,13 @@ int main(void) {
   RUN(put_walks_data_and_values_together);
   RUN(equal_indices_stay_in_one_thread);
   RUN(few_threads_share_the_indexed_dimension);
+  RUN(long_rows_are_shared_before_the_indexed_dimension);
   RUN(many_outer_points_need_no_slices);
   RUN(walked_dimensions_follow_outer_ones);
   RUN(runs_of_indices_are_not_cut);
+  RUN(long_walks_are_cut_into_parts);
+  RUN(what_is_not_cut_into_parts);
+  RUN(parts_start_from_what_changes_no_bit);
   RUN(rows_go_to_rows);
   RUN(rows_are_counted_by_a_constant);
   RUN(counts_are_laid_out_anew);

@@ -51,15 +51,24 @@ static void only_plain_results_are_made_in_place(void) {
   CHECK_INT(plan_of(&uniform, transposed(TENSOR(F32, 2, 5), 0, 1)).blocks, 3); /* as many as in place */
 }
 
-static void permutations_are_serial(void) {
-  const mps_random_call call = {.stem = "random_permutation", .makes = MPS_DTYPE_I64, .per_block = 1, .serial = true};
-  mps_random_plan p = plan_of(&call, TENSOR(I64, 1000));
-  CHECK(p.suffix == NULL);
-  CHECK_INT(p.blocks, 1000);
-  CHECK_INT(p.threads, 1);
-  CHECK_INT(p.cost, 10000);
-  CHECK(!plan_of(&call, TENSOR(I32, 1000)).direct);
-  CHECK_INT(plan_of(&call, TENSOR(I64, 0)).threads, 0);
+static void permutations_are_dealt_to_buckets(void) {
+  mps_permutation_plan p;
+  CHECK_OK(mps_permutation_plan_make(&p, 4096)); /* one bucket: nothing to deal */
+  CHECK_INT(p.arguments.bits, 0);
+  CHECK_INT(p.arguments.deal_blocks, 0);
+  CHECK_INT(p.counts, 1);
+  CHECK_INT(p.blocks, 2048);
+  CHECK_OK(mps_permutation_plan_make(&p, 100001));
+  CHECK_INT(p.arguments.bits, 5); /* 32 buckets of 3125 */
+  CHECK_INT(p.arguments.blocks, 7);
+  CHECK_INT(p.arguments.deal_blocks, 12501);
+  CHECK_INT(p.counts, 224);
+  CHECK_INT(p.blocks, 12501 + 50001);
+  CHECK_OK(mps_permutation_plan_make(&p, (int64_t)1 << 31));
+  CHECK_INT(p.arguments.bits, 10); /* no more: buckets become larger */
+  CHECK_OK(mps_permutation_plan_make(&p, 0));
+  CHECK_INT(p.blocks, 0);
+  CHECK_STATUS(mps_permutation_plan_make(&p, (int64_t)1 << 32), MPS_STATUS_NOT_IMPLEMENTED);
 }
 
 static void integers_by_range(void) {
@@ -158,17 +167,21 @@ static void samples_of_categories(void) {
   CHECK_INT(p.rows, 3);
   CHECK_INT(p.samples, 15);
   CHECK_INT(p.blocks, 4);
-  CHECK_INT(p.sums_cost, 63);
+  CHECK_INT(p.arguments.blocks, 1);
+  CHECK_INT(2 * p.sums_cost, 21);
   CHECK_INT(p.search_cost, 750);
   mps_multinomial_plan_make(&p, &weights, &none);
   CHECK_INT(p.blocks, 0);
+  mps_tensor many = TENSOR(F32, 3, 33);
+  mps_multinomial_plan_make(&p, &many, &out);
+  CHECK_INT(p.arguments.blocks, 3);
 }
 
 int main(void) {
   RUN(four_elements_a_block);
   RUN(points_and_empty_results);
   RUN(only_plain_results_are_made_in_place);
-  RUN(permutations_are_serial);
+  RUN(permutations_are_dealt_to_buckets);
   RUN(integers_by_range);
   RUN(the_largest_integers);
   RUN(bounded_ranges);

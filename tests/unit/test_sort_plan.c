@@ -148,6 +148,39 @@ static void refusals(void) {
   CHECK_OK(mps_sort_check(&call, &rows, &few, &indices, 1));
 }
 
+static void one_long_row_is_sorted_by_all_threads(void) {
+  mps_tensor row = TENSOR(I64, 100000), order = TENSOR(I64, 100000);
+  const mps_sort_call all = {.label = "sort", .kind = MPS_SORT_ALL, .count = 100000, .descending = true};
+  mps_sort_plan p;
+  mps_sort_long_plan l;
+  row.strides[0] = 3;
+  mps_sort_plan_make(&p, &all, &row, &row, &order, 0);
+  CHECK(mps_sort_long_plan_make(&l, &p, &all, MPS_DTYPE_I64));
+  CHECK_STRING(l.suffix, "i64");
+  CHECK_STRING(l.key_suffix, "u64");
+  CHECK_INT(l.arguments.block, 8192);
+  CHECK_INT(l.arguments.blocks, 13);
+  CHECK_INT(l.arguments.digits, 8);
+  CHECK_INT(l.arguments.input_step, 3);
+  CHECK_INT(l.arguments.descending, 1);
+  CHECK_INT(l.key_bytes, 1600000);
+  CHECK_INT(l.order_bytes, 800000);
+  CHECK_INT(l.varies_bytes, 104);
+  CHECK_INT(l.count_bytes, 13312);
+  CHECK(mps_sort_long_plan_make(&l, &p, &all, MPS_DTYPE_BF16));
+  CHECK_INT(l.arguments.digits, 4); /* as float */
+  CHECK(mps_sort_long_plan_make(&l, &p, &all, MPS_DTYPE_U8));
+  CHECK_INT(l.arguments.digits, 1);
+  p.arguments.length = 1 << 24;
+  CHECK(mps_sort_long_plan_make(&l, &p, &all, MPS_DTYPE_F32));
+  CHECK_INT(l.arguments.blocks, 64);
+  p.arguments.rows = 2;
+  CHECK(!mps_sort_long_plan_make(&l, &p, &all, MPS_DTYPE_F32));
+  p.arguments.rows = 1;
+  p.arguments.length = 32767;
+  CHECK(!mps_sort_long_plan_make(&l, &p, &all, MPS_DTYPE_F32));
+}
+
 int main(void) {
   RUN(sorts_rows);
   RUN(other_dimensions_are_the_rows);
@@ -157,5 +190,6 @@ int main(void) {
   RUN(points_and_dimensions_of_one);
   RUN(overlaps_are_copied);
   RUN(refusals);
+  RUN(one_long_row_is_sorted_by_all_threads);
   return test_end();
 }
