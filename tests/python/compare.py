@@ -58,7 +58,7 @@ def bordered(x, margin=19):
 
 
 def surroundings(value):
-    """The elements of each strided tensor's storage that are none of its own, on the CPU; None for a tensor that fills its storage."""
+    """For each strided tensor its geometry and the elements of its storage that are none of its own, on the CPU; None when it fills its storage."""
     found = []
     for x in flatten(value):
         if not isinstance(x, torch.Tensor) or x.layout != torch.strided or x.is_quantized:
@@ -71,18 +71,20 @@ def surroundings(value):
         own = torch.zeros(length, dtype=torch.bool)
         own.as_strided(x.size(), x.stride(), x.storage_offset()).fill_(True) if x.numel() else None
         flat = torch.empty(0, dtype=x.dtype, device=x.device).set_(x.untyped_storage(), 0, (length,), (1,)).cpu()
-        found.append(flat.view(torch.uint8).view(length, -1)[~own])
+        geometry = (x.data_ptr(), x.size(), x.stride(), x.storage_offset())
+        found.append((geometry, flat.view(torch.uint8).view(length, -1)[~own]))
     return found
 
 
 def assert_untouched(before, value):
-    """Nothing was written around the tensors whose surroundings(value) are `before`; a storage that was resized is another one."""
+    """Nothing was written around the tensors whose surroundings(value) are `before`, but for those that were laid out anew, as a resized out= is."""
     after = surroundings(value)
     assert len(after) == len(before)
     for a, b in zip(after, before):
-        if b is not None and a is not None and a.shape == b.shape:
-            places = (a != b).any(1).nonzero().flatten().tolist() if a.numel() else []
-            assert not places, f"{len(places)} elements around a tensor were written, the first of them number {places[0]} of {len(b)}"
+        if b is None or a is None or a[0] != b[0]:
+            continue
+        places = (a[1] != b[1]).any(1).nonzero().flatten().tolist() if a[1].numel() else []
+        assert not places, f"{len(places)} elements around a tensor were written, the first of them number {places[0]} of {len(b[1])}"
 
 
 def layouts(x):

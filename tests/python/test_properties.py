@@ -110,7 +110,7 @@ def norms(draw):
         return lambda x, w, b: F.instance_norm(x, weight=w, bias=b), [x, weight, bias]
     mean, var = draw(tensors(own, dtype)), draw(tensors(own, dtype)).abs() + 0.5
     training = draw(st.booleans())
-    return lambda x, m, v, w, b: F.batch_norm(x, m.clone(), v.clone(), w, b, training), [x, mean, var, weight, bias]
+    return lambda x, m, v, w, b: F.batch_norm(x, m.detach().clone(), v.detach().clone(), w, b, training), [x, mean, var, weight, bias]
 
 
 def rearranging(draw):
@@ -232,6 +232,8 @@ SMOOTH = [padding, distances, resizing, sampling, transforms, norms, windows, at
 def test_gradients_like_the_cpu(family, data):
     function, inputs = family(data.draw)
     inputs = [t.float() if t is not None and t.is_floating_point() else t for t in inputs]
+    if not any(t is not None and (t.is_floating_point() or t.is_complex()) for t in inputs):
+        return
     try:
         result = function(*inputs)
     except (RuntimeError, NotImplementedError, IndexError, ValueError):
