@@ -57,7 +57,24 @@ def probe():
                     found.setdefault(served.get(call.name, call.name), {}).setdefault(name, set()).add(kind)
         if place % 50 == 0:
             print(f"{place} of {len(OPERATORS)} operators", file=sys.stderr, flush=True)
-    return {entry: {name: sorted(kinds) for name, kinds in names.items()} for entry, names in found.items()}
+    probe_by_name(found)
+    return {entry: {name: sorted(k for k in kinds if k) for name, kinds in names.items()} for entry, names in found.items()}
+
+
+def probe_by_name(found):
+    """The calls of tests/python/test_entries.py, each counted for the entry that it is about."""
+    import test_entries
+    from compare import make, to_mps
+    from tests import entries
+
+    calls_of = {entry: (function, inputs, dtypes) for entry, (function, inputs, dtypes) in test_entries.CASES.items()}
+    calls_of |= {entry: (function, lambda dtype: [make((4, 5), dtype)], dtypes) for entry, (function, dtypes) in test_entries.RANDOM.items()}
+    for entry, (function, inputs, dtypes) in calls_of.items():
+        for dtype in dtypes:
+            with entries.traced() as calls:
+                function(*to_mps(inputs(dtype)))
+            kinds = {next((d for d, device in call.tensors + call.results if device.startswith("mps")), None) for call in calls if call.name == entry}
+            found.setdefault(entry, {}).setdefault("test_entries", set()).update(kinds or {str(dtype).removeprefix("torch.")})
 
 
 def probed(again):
@@ -83,10 +100,11 @@ def words_of(entry):
 
 def tests_of(entry, names, files):
     """At most three operators of the database, and at most three files."""
-    own = sorted(names, key=lambda n: (n.split(".")[-1] not in entry, len(n), n))
+    own = sorted(names.keys() - {"test_entries"}, key=lambda n: (n.split(".")[-1] not in entry, len(n), n))
     listed = [f"`{n}`" for n in own[:3]] + ([f"{len(own) - 3} more"] if len(own) > 3 else [])
-    named = [f for f, words in files.items() if words_of(entry) & words]
+    named = [f for f, words in files.items() if words_of(entry) & words and f != "test_entries"]
     named.sort(key=lambda f: (entry.strip("_").partition(".")[0] not in f, f))
+    named = ["test_entries"] * ("test_entries" in names) + named
     return ", ".join(listed + named[:3])
 
 
@@ -104,7 +122,7 @@ def page(native, missing, found):
             carried[entry] = operator.family
     files, untested = test_files(), []
     out.append("## Entries\n\n`dtypes`: those of the first tensor in calls that PyTorch's operator database makes and the conformance run compares with the CPU; a dash: "
-               "it makes none.\n`tests`: operators of that database whose samples reach the entry, then files of `tests/python` that name it.\n")
+               "it makes none. Entries that it does not reach are called by name in `test_entries`.\n`tests`: operators of that database whose samples reach the entry, then files of `tests/python` that name it.\n")
     out.append("| entry | family | dtypes | tests |\n|---|---|---|---|")
     for entry in sorted(native, key=lambda e: (e.strip("_"), e)):
         names = found.get(entry, {})
