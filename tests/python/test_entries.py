@@ -212,6 +212,21 @@ def in_double(x, w, scale):
     return (x.double() @ (w.double() * scale.double()[:, None]).t()).to(x.dtype)
 
 
+def values_of_4_bits():
+    return torch.randint(16, (32, 64), generator=torch.Generator().manual_seed(3))
+
+
+def int4(x, scales):
+    values = values_of_4_bits()
+    if x.device.type == "cpu":
+        wide = scales.double().repeat_interleave(32, 0)  # depth x columns x (scale, zero)
+        return (x.double() @ ((values.double() - 8) * wide[..., 0].t() + wide[..., 1].t()).t()).to(x.dtype)
+    halves = (values[:, ::2] << 4 | values[:, 1::2]).to(torch.uint8).to(x.device)
+    return A._weight_int4pack_mm(x, A._convert_weight_to_int4pack(halves, 2), 32, scales)
+
+
+for entry in ("_weight_int4pack_mm", "_convert_weight_to_int4pack"):
+    case(entry, int4, lambda d: [make((5, 64), d).contiguous(), make((2, 32, 2), d, 1).abs() / 10])
 case("_weight_int8pack_mm", lambda x, w, s: A._weight_int8pack_mm(x, w, s) if x.device.type == "mps" else in_double(x, w, s), packed)
 
 # ---- optimisers, scaling of gradients ----
@@ -306,7 +321,7 @@ def test_layout_of_inputs_is_nothing(entry):
             return t.transpose(0, -1).contiguous().transpose(0, -1)
         return torch.cat([t, t])[t.numel():] if t.dim() == 1 else t
 
-    if entry in ("set_.source_Storage", "_weight_int8pack_mm"):
+    if entry == "set_.source_Storage" or "pack" in entry:
         return  # the whole storage is the result; asks for contiguous input, as the CPU
     actual = function(*to_mps([turned(t) for t in inputs(dtypes[0])]))
     assert_same(actual, function(*inputs(dtypes[0])), rtol, atol)
