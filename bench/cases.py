@@ -41,9 +41,9 @@ def chain(a, b):
     return F.relu(torch.tanh(a * b + a) * 0.5 + b)
 
 
-def on(function, *shapes, dtype=torch.float32):
+def on(function, *shapes, dtype=torch.float32, layout=torch.contiguous_format):
     def make(device):
-        inputs = [tensor(*shape, dtype=dtype, seed=i).to(device) for i, shape in enumerate(shapes)]
+        inputs = [tensor(*shape, dtype=dtype, seed=i).to(device).contiguous(memory_format=layout) for i, shape in enumerate(shapes)]
         return lambda: function(*inputs)
     return make
 
@@ -181,6 +181,112 @@ def softmax_cases():
 
 SOFTMAX_LAYOUTS = (((16 * K, 4), 1), ((8 * K, 10), 1), ((2 * K, 32), 1), ((K, 64), 1), ((512, 128), 1), ((1024, 1024), 1), ((4, 32 * K), 1),
                    ((16, 64, 64), 1), ((1024, 1024), 0))
+def whole_numbers(function, high, *shape, dtype=torch.int64, layout=torch.contiguous_format):
+    """function of random whole numbers below `high`."""
+    def make(device):
+        x = torch.randint(high, shape, generator=torch.Generator().manual_seed(0)).to(dtype).to(device).contiguous(memory_format=layout)
+        return lambda: function(x)
+    return make
+
+
+def sampled(mode, channels, size, grid_size):
+    """grid_sample along a turned and shrunk grid."""
+    def make(device):
+        x = tensor(8, channels, size, size).to(device)
+        turn = torch.tensor([[0.9, 0.3, 0.1], [-0.3, 0.9, 0.0]]).expand(8, 2, 3)
+        grid = F.affine_grid(turn, (8, channels, grid_size, grid_size), align_corners=False).to(device)
+        return lambda: F.grid_sample(x, grid, mode=mode, align_corners=False)
+    return make
+
+
+def resized(mode, antialias=False, **size):
+    corners = {} if mode.startswith("nearest") else {"align_corners": False}
+    return lambda x: F.interpolate(x, mode=mode, antialias=antialias, **corners, **size)
+
+
+LAYOUTS = {"inner": ((2048, 2048), 1), "outer": ((2048, 2048), 0), "middle": ((64, 1024, 64), 1), "rows of 32": ((64 * K, 32), 1)}
+REDUCTIONS = {"sum": torch.sum, "mean": torch.mean, "amax": torch.amax, "argmax": torch.argmax, "var": torch.var, "prod": torch.prod,
+              "norm": lambda x, d: torch.linalg.vector_norm(x, dim=d), "logsumexp": torch.logsumexp}
+
+
+def reductions():
+    for layout, (shape, d) in LAYOUTS.items():
+        for name, f in REDUCTIONS.items():
+            yield f"{name} {layout}", on(lambda x, f=f, d=d: f(x, d), shape)
+        for name in ("sum", "amax", "argmax", "prod"):
+            yield f"{name} {layout}, int64", whole_numbers(lambda x, f=REDUCTIONS[name], d=d: f(x, d), 100, *shape)
+        for f in (torch.any, torch.all):
+            yield f"{f.__name__} {layout}, bool", whole_numbers(lambda x, f=f, d=d: f(x, d), 2, *shape, dtype=torch.bool)
+        for dtype in (torch.float16, torch.bfloat16):
+            for name in ("sum", "amax"):
+                yield f"{name} {layout}, {str(dtype)[6:]}", on(lambda x, f=REDUCTIONS[name], d=d: f(x, d), shape, dtype=dtype)
+    for length in (16, 48, 63, 128):
+        yield f"sum rows of {length}", on(lambda x: x.sum(1), (M // length, length))
+
+
+def moves():
+    square, picture = (2048, 2048), (16, 32, 56, 56)
+    yield "transposed bf16", on(lambda x: x.t().contiguous(), square, dtype=torch.bfloat16)
+    yield "heads, 16 x 256 x 8 x 64", on(lambda x: x.permute(0, 2, 1, 3).contiguous(), (16, 256, 8, 64))
+    yield "cat columns", on(lambda a, b: torch.cat([a, b], 1), (1024, 1024), (1024, 1024))
+    yield "stack", on(lambda a, b: torch.stack([a, b]), (M,), (M,))
+    yield "stack behind", on(lambda a, b: torch.stack([a, b], -1), (M,), (M,))
+    yield "flip rows", on(lambda x: x.flip(0), square)
+    yield "flip columns", on(lambda x: x.flip(1), square)
+    yield "roll", on(lambda x: x.roll(100, 1), square)
+    yield "repeat", on(lambda x: x.repeat(4, 1), (1024, 1024))
+    yield "tile", on(lambda x: x.tile(2, 2), (1024, 1024))
+    for mode in ("constant", "reflect", "replicate", "circular"):
+        yield f"pad {mode}", on(lambda x, mode=mode: F.pad(x, (1, 1, 1, 1), mode=mode), picture)
+    yield "where, 1M", on(lambda x, y: torch.where(x > 0, x, y), (M,), (M,))
+    yield "masked_fill", on(lambda x: x.masked_fill(x > 0, 1.0), (M,))
+    yield "tril", on(torch.tril, square)
+    yield "triu", on(torch.triu, square)
+    yield "clone channels last", on(torch.clone, (32, 64, 56, 56), layout=torch.channels_last)
+    yield "to channels last", on(lambda x: x.contiguous(memory_format=torch.channels_last), (32, 64, 56, 56))
+    yield "from channels last", on(lambda x: x.contiguous(), (32, 64, 56, 56), layout=torch.channels_last)
+    yield "histc", on(lambda x: torch.histc(x, 100, -3, 3), (M,))
+    yield "bincount 256", whole_numbers(torch.bincount, 256, M)
+    for pair in ("float32 float16", "float32 bfloat16", "float16 float32", "bfloat16 float32", "float32 int32", "float32 int64", "int64 float32",
+                 "uint8 float32", "float32 uint8", "bool float32", "float32 bool", "int64 int32", "int32 int64"):
+        a, b = pair.split()
+        yield f"{a} to {b}", whole_numbers(lambda x, b=b: x.to(getattr(torch, b)), 2, M, dtype=getattr(torch, a))
+
+
+def pictures():
+    for mode in ("nearest", "bilinear", "bicubic"):
+        twice = resized(mode, scale_factor=2)
+        yield f"{mode} up", on(twice, (8, 16, 64, 64))
+        yield f"{mode} down", on(resized(mode, size=(100, 100)), (8, 16, 224, 224))
+        yield f"{mode} up, channels last", on(twice, (8, 16, 64, 64), layout=torch.channels_last)
+        for channels in (1, 3, 4):
+            for name, layout in (("", torch.contiguous_format), (", channels last", torch.channels_last)):
+                yield f"{mode} up, {channels} of uint8{name}", whole_numbers(twice, 256, 4, channels, 128, 128, dtype=torch.uint8, layout=layout)
+        yield f"grid_sample {mode}, 3 of 256", sampled(mode, 3, 256, 224)
+        yield f"grid_sample {mode}, 16 of 64", sampled(mode, 16, 64, 128)
+    for mode in ("bilinear", "bicubic"):
+        down = resized(mode, antialias=True, size=(100, 100))
+        yield f"{mode} antialias", on(down, (8, 3, 224, 224))
+        for channels in (1, 3, 4):
+            for name, layout in (("", torch.contiguous_format), (", channels last", torch.channels_last)):
+                yield f"{mode} antialias, {channels} of uint8{name}", whole_numbers(down, 256, 8, channels, 224, 224, dtype=torch.uint8, layout=layout)
+
+
+def transforms():
+    for rows, n in ((32 * K, 16), (8 * K, 64), (4 * K, 100), (4 * K, 128), (2 * K, 256), (1024, 512), (512, 1024), (4 * K, 127), (1024, 1009), (1, M)):
+        yield f"fft {rows} x {n}", on(torch.fft.fft, (rows, n), dtype=torch.complex64)
+        yield f"rfft {rows} x {n}", on(torch.fft.rfft, (rows, n))
+    for batch, n in ((64, 64), (16, 256), (1, 1024)):
+        yield f"fft2 {batch} x {n} x {n}", on(torch.fft.fft2, (batch, n, n), dtype=torch.complex64)
+        yield f"rfft2 {batch} x {n} x {n}", on(torch.fft.rfft2, (batch, n, n))
+
+
+def distances():
+    for p in (1.0, 2.0, 3.0, float("inf")):
+        yield f"cdist {p:g}, 512 x 512 x 64", on(lambda a, b, p=p: torch.cdist(a, b, p=p), (512, 64), (512, 64))
+        yield f"pdist {p:g}, 512 x 64", on(lambda a, p=p: F.pdist(a, p=p), (512, 64))
+    yield "renorm, 1024 x 1024", on(lambda x: x.renorm(2, 0, 1.0), (1024, 1024))
+
 
 CASES = [
     Case("overhead", "add, 8 elements", pointwise(torch.add, 8), goal=1 / 1.3),
@@ -388,3 +494,4 @@ CASES = [
     Case("training", "residual net", training("residual"), goal=0.9),
     Case("training", "decoder", training("decoder"), goal=0.9),
 ]
+CASES += [Case(family.__name__, name, make, goal=1.0) for family in (reductions, moves, pictures, transforms, distances) for name, make in family()]

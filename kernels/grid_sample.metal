@@ -184,15 +184,21 @@ template <typename T> struct cubic_neighbours {
     const uint count = b.count;
     const axis<2> sx(a, 0), sy(a, 1);
     const int width = a.size[0], height = a.size[1], across = strides[0], down = strides[1];
-    for (uint n = 0; n < 16; n++) {
-      const float dx = float(n & 3) - 1.0f, dy = float(n >> 2) - 1.0f;
+    int column[4][BLOCK], row[4][BLOCK];
+    for (uint n = 0; n < 4; n++) {
+      const float distance = float(n) - 1.0f;
       VECTORIZE for (uint i = 0; i < count; i++) {
-        const int x = index_of(trunc(sx.template pad<P>(floor(b.x[0][i]) + dx)));
-        const int y = index_of(trunc(sy.template pad<P>(floor(b.x[1][i]) + dy)));
-        const bool inside = x >= 0 && x < width && y >= 0 && y < height;
-        offset[n][i] = inside ? x * across + y * down : NOWHERE;
+        const int x = index_of(trunc(sx.template pad<P>(floor(b.x[0][i]) + distance)));
+        const int y = index_of(trunc(sy.template pad<P>(floor(b.x[1][i]) + distance)));
+        column[n][i] = x >= 0 && x < width ? x * across : NOWHERE;
+        row[n][i] = y >= 0 && y < height ? y * down : NOWHERE;
       }
     }
+    for (uint n = 0; n < 16; n++)
+      VECTORIZE for (uint i = 0; i < count; i++) {
+        const int x = column[n & 3][i], y = row[n >> 2][i];
+        offset[n][i] = x != NOWHERE && y != NOWHERE ? x + y : NOWHERE;
+      }
   }
 
   void find(constant mps_grid_sample_arguments &a, thread const block<T, 2> &b, thread const int *strides) {
@@ -219,7 +225,15 @@ template <typename T> struct cubic_neighbours {
   }
 };
 
-template <typename T> inline float value_at(device const T *plane, int offset) { return offset == NOWHERE ? 0.0f : float(plane[offset]); }
+// Read in any case, and then left out: loads under a condition are taken one by one.
+template <typename T> inline T element_at(device const T *plane, int offset) {
+  const T value = plane[max(offset, 0)];
+  return offset < 0 ? T(0) : value;
+}
+template <typename T> inline float value_at(device const T *plane, int offset) {
+  const float value = float(plane[max(offset, 0)]);
+  return offset < 0 ? 0.0f : value;
+}
 
 // ---- values ----
 
@@ -252,7 +266,7 @@ inline void sample_nearest(constant mps_grid_sample_arguments &a, thread const b
   int offset[BLOCK];
   find_nearest<T, D>(a, b, strides, offset);
   for (long c = 0; c < a.channels; c++, input += a.in_channel, output += a.points)
-    VECTORIZE for (uint i = 0; i < count; i++) output[i] = offset[i] == NOWHERE ? T(0) : input[offset[i]];
+    VECTORIZE for (uint i = 0; i < count; i++) output[i] = element_at(input, offset[i]);
 }
 
 template <typename T>

@@ -115,6 +115,41 @@ def test_places_of_extremes(dtype, shape):
     compare(lambda x: x.max(0), make((5, 4), torch.bool))
 
 
+SHORT = (15, 16, 17, 31, 32, 47, 63, 127, 128)
+
+
+@pytest.mark.parametrize("dtype", ALL_DTYPES)
+@pytest.mark.parametrize("length", SHORT)
+def test_many_short_rows(dtype, length):
+    """Rows of neighbours that are folded side by side: as many as fill tiles and one more, with gaps between them, overlapping, repeated."""
+    flat = make((301 * length + 70,), dtype)
+    rows = flat[:301 * length].view(301, length)
+    ordered = dtype not in COMPLEX
+    for x in (rows, flat.as_strided((37, length), (length + 3, 1), 2), flat.as_strided((40, length), (2, 1)), flat[:length].expand(20, length)):
+        compare(lambda x: x.sum(1), x, **loose(dtype))
+        compare(lambda x: x.count_nonzero(1), x)
+        if ordered:
+            compare(lambda x: (x.amax(1), x.amin(1), x.any(1), x.all(1)), x)
+        if dtype in REAL:
+            compare(lambda x: (*x.max(1), *x.min(1), x.argmax(1)), x)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("length", SHORT)
+def test_extremes_of_short_rows(dtype, length):
+    """A NaN, an infinity and equal values at each place of a row."""
+    x = make((3 * length, length), dtype)
+    places = torch.arange(length)
+    x[places, places] = math.nan
+    x[length + places, places] = math.inf
+    x[2 * length + places, :] = 1.0
+    x[2 * length + places, places] = 2.0
+    compare(lambda x: (x.amax(1), x.amin(1), *x.max(1), *x.min(1), x.argmin(1)), x)
+    compare(lambda x: torch.linalg.vector_norm(x, math.inf, 1), x)
+    y = x.t().contiguous()
+    compare(lambda x: (x.amax(0), x.amin(0), *x.max(0), *x.min(0)), y)
+
+
 @pytest.mark.parametrize("length", [3, 1000, 16384, 40_001, 200_000])
 def test_place_of_a_single_extreme(length):
     for place in {0, 1, length // 2, length - 1}:
