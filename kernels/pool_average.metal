@@ -23,6 +23,11 @@ template <bool Backward> inline window sources_of(constant mps_pool_arguments &a
   return Backward ? windows_at(a, d, i) : window_of(a, d, i);
 }
 
+template <typename T> inline device T *row_of(device T *plane, long row, constant int64_t *sizes, constant int64_t *strides) {
+  const long z = quotient(row, sizes[1]);
+  return plane + z * strides[0] + (row - z * sizes[1]) * strides[1];
+}
+
 // What a window's sum is divided by, as a product of its three sides.
 inline float side(constant mps_pool_arguments &a, uint d, long o) {
   if (a.divisor) return d == 0 ? float(a.divisor) : 1.0f;
@@ -34,8 +39,11 @@ struct row_lines {
   window depth, height;
   float sides;
 };
+inline bool same(row_lines a, row_lines b) {
+  return a.depth.begin == b.depth.begin && a.depth.end == b.depth.end && a.height.begin == b.height.begin && a.height.end == b.height.end;
+}
 template <bool Backward> inline row_lines lines_of(constant mps_pool_arguments &a, long row) {
-  const long z = row / target_sizes<Backward>(a)[1], y = row - z * target_sizes<Backward>(a)[1];
+  const long z = quotient(row, target_sizes<Backward>(a)[1]), y = row - z * target_sizes<Backward>(a)[1];
   row_lines lines = {sources_of<Backward>(a, 0, z), sources_of<Backward>(a, 1, y), 1.0f};
   if (!Backward) lines.sides = side(a, 0, z) * side(a, 1, y);
   return lines;
@@ -63,16 +71,6 @@ inline void sum_lines(constant mps_pool_arguments &a, device const T *source, ro
     }
 }
 
-// The sum of `count` columns, by halves; they are spent.
-template <typename S> inline S fold(thread S *column, int count) {
-  while (count > 1) {
-    const int half_count = (count + 1) / 2;
-    VECTORIZE for (int i = 0; i < count - half_count; i++) column[i] += column[i + half_count];
-    count = half_count;
-  }
-  return column[0];
-}
-
 template <typename T, typename S>
 inline void store(thread const S *sums, thread const float *widths, float sides, int count, device T *to, long step) {
   if (step == 1) {
@@ -86,19 +84,26 @@ inline void store(thread const S *sums, thread const float *widths, float sides,
 
 template <typename T> inline void average_wide_windows(constant mps_pool_arguments &a, device const T *source, device T *target, long first, long last) {
   typedef typename sum_of<T>::type S;
-  S column[COLUMNS];
+  const long step = a.in_stride[2];
   for (long row = first; row < last; row++) {
     const row_lines lines = lines_of<false>(a, row);
-    device T *to = target + row / a.out_size[1] * a.out_stride[0] + row % a.out_size[1] * a.out_stride[1];
+    device T *to = row_of(target, row, a.out_size, a.out_stride);
     for (long o = 0; o < a.out_size[2]; o++) {
       const window w = window_of(a, 2, o);
-      S sum = 0;
-      for (long x = w.begin; x < w.end; x += COLUMNS) {
-        const int count = int(min(long(COLUMNS), w.end - x));
-        sum_lines<false>(a, source, lines, x, count, (thread const float *)nullptr, column);
-        sum += fold(column, count);
-      }
-      to[o * a.out_stride[2]] = T(divided(sum, lines.sides * side(a, 2, o)));
+      S sums[LANES];
+      for (int l = 0; l < LANES; l++) sums[l] = 0;
+      for (long z = lines.depth.begin; z < lines.depth.end; z++)
+        for (long y = lines.height.begin; y < lines.height.end; y++) {
+          device const T *line = source + z * a.in_stride[0] + y * a.in_stride[1];
+          long x = w.begin;
+          for (; x + LANES <= w.end && step == 1; x += LANES) {
+            VECTORIZE for (int l = 0; l < LANES; l++) sums[l] += S(line[x + l]);
+          }
+          for (int l = 0; x < w.end; x++, l = (l + 1) % LANES) sums[l] += S(line[x * step]);
+        }
+      for (int count = LANES / 2; count > 0; count /= 2)
+        for (int l = 0; l < count; l++) sums[l] += sums[l + count];
+      to[o * a.out_stride[2]] = T(divided(sums[0], lines.sides * side(a, 2, o)));
     }
   }
 }
@@ -133,7 +138,7 @@ template <typename T> inline void average_regular(constant mps_pool_arguments &a
         sum_columns<2>(column, taps, stride, count, sums);
       else
         sum_columns<0>(column, taps, stride, count, sums);
-      device T *to = target + row / a.out_size[1] * a.out_stride[0] + row % a.out_size[1] * a.out_stride[1] + x * a.out_stride[2];
+      device T *to = row_of(target, row, a.out_size, a.out_stride) + x * a.out_stride[2];
       store(sums, widths, lines.sides, count, to, a.out_stride[2]);
     }
   }
@@ -162,7 +167,7 @@ template <typename T> inline void average_adaptive(constant mps_pool_arguments &
         for (int i = begins[o] + 1; i < ends[o]; i++) sum += column[i];
         sums[o] = sum;
       }
-      device T *to = target + row / a.out_size[1] * a.out_stride[0] + row % a.out_size[1] * a.out_stride[1] + x * a.out_stride[2];
+      device T *to = row_of(target, row, a.out_size, a.out_stride) + x * a.out_stride[2];
       store(sums, widths, lines.sides, count, to, a.out_stride[2]);
     }
   }
@@ -210,18 +215,44 @@ template <typename T> inline void spread_regular(constant mps_pool_arguments &a,
     const long base = begin - (taps - 1), low = max(0l, base), high = max(low, min(long(a.out_size[2]), end));
     for (long o = low; o < high; o++) widths[o - low] = side(a, 2, o);
     for (long o = base; o < end; o++) column[o - base] = 0;
+    row_lines before = lines_of<true>(a, first);
     for (long row = first; row < last; row++) {
-      sum_lines<true>(a, source, lines_of<true>(a, row), low, int(high - low), widths, column + (low - base));
-      const int count = int(end - begin);
-      if (stride == 1)
-        spread_columns<1>(column, size, stride, taps, count, sums);
-      else if (stride == 2)
-        spread_columns<2>(column, size, stride, taps, count, sums);
-      else
-        spread_columns<0>(column, size, stride, taps, count, sums);
-      device T *to = target + row / a.in_size[1] * a.in_stride[0] + row % a.in_size[1] * a.in_stride[1] + x * a.in_stride[2];
+      const row_lines lines = lines_of<true>(a, row);
+      if (row == first || !same(lines, before)) { // else the row is like the one before
+        sum_lines<true>(a, source, lines, low, int(high - low), widths, column + (low - base));
+        const int count = int(end - begin);
+        if (stride == 1)
+          spread_columns<1>(column, size, stride, taps, count, sums);
+        else if (stride == 2)
+          spread_columns<2>(column, size, stride, taps, count, sums);
+        else
+          spread_columns<0>(column, size, stride, taps, count, sums);
+      }
+      before = lines;
+      device T *to = row_of(target, row, a.in_size, a.in_stride) + x * a.in_stride[2];
       store_sums(sums + (x + a.padding[2] - begin * stride), length, to, a.in_stride[2]);
     }
+  }
+}
+
+// One window along the width, as in global pooling.
+template <typename T> inline void spread_one(constant mps_pool_arguments &a, device const T *source, device T *target, long first, long last) {
+  typedef typename sum_of<T>::type S;
+  const window w = window_of(a, 2, 0);
+  const float width = side(a, 2, 0);
+  const long step = a.in_stride[2];
+  for (long row = first; row < last; row++) {
+    S sum;
+    sum_lines<true>(a, source, lines_of<true>(a, row), 0, 1, &width, &sum);
+    const T share = T(sum);
+    device T *to = row_of(target, row, a.in_size, a.in_stride);
+    for (long x = 0; x < w.begin; x++) to[x * step] = 0;
+    if (step == 1) {
+      for (long x = w.begin; x < w.end; x++) to[x] = share;
+    } else {
+      for (long x = w.begin; x < w.end; x++) to[x * step] = share;
+    }
+    for (long x = max(w.begin, w.end); x < a.in_size[2]; x++) to[x * step] = 0;
   }
 }
 
@@ -235,10 +266,13 @@ template <typename T> inline void spread_windows(constant mps_pool_arguments &a,
     const long length = min(long(COLUMNS), a.in_size[2] - x);
     const long low = windows_at(a, 2, x).begin, high = windows_at(a, 2, x + length - 1).end;
     long known = -1; // the first window in the tables
+    row_lines before = lines_of<true>(a, first);
     for (long row = first; row < last; row++) {
       const row_lines lines = lines_of<true>(a, row);
-      for (long i = 0; i < length; i++) sums[i] = 0;
-      for (long o = low; o < high; o += COLUMNS) {
+      const bool again = row > first && same(lines, before); // the row is like the one before
+      before = lines;
+      for (long i = 0; i < length && !again; i++) sums[i] = 0;
+      for (long o = low; o < high && !again; o += COLUMNS) {
         const int count = int(min(long(COLUMNS), high - o));
         for (int i = 0; i < count && known != o; i++) {
           const window w = window_of(a, 2, o + i);
@@ -253,7 +287,7 @@ template <typename T> inline void spread_windows(constant mps_pool_arguments &a,
           for (int j = begins[i]; j < ends[i]; j++) sums[j] += share;
         }
       }
-      device T *to = target + row / a.in_size[1] * a.in_stride[0] + row % a.in_size[1] * a.in_stride[1] + x * a.in_stride[2];
+      device T *to = row_of(target, row, a.in_size, a.in_stride) + x * a.in_stride[2];
       store_sums(sums, int(length), to, a.in_stride[2]);
     }
   }
@@ -287,7 +321,7 @@ inline void average_channels(constant mps_pool_arguments &a, device const T *sou
           }
         }
       const float by = Backward ? 1.0f : lines.sides * side(a, 2, i);
-      device T *result = target + row / sizes[1] * to[0] + row % sizes[1] * to[1] + i * to[2];
+      device T *result = row_of(target, row, sizes, to) + i * to[2];
       if (channel_stride == 1) {
         VECTORIZE for (int c = 0; c < channels; c++) result[c] = T(divided(sums[c], by));
       } else {
@@ -332,7 +366,9 @@ kernel void pool_average_backward(device T *grad_input [[buffer(0)]], device con
   }
   device const T *from = grad_output + out_plane(a, position.y);
   device T *to = grad_input + in_plane(a, position.y);
-  if (a.kind[2] == MPS_POOL_REGULAR && a.window[2] < WIDE && a.stride[2] < WIDE / 2)
+  if (a.out_size[2] == 1)
+    spread_one(a, from, to, first, last);
+  else if (a.kind[2] == MPS_POOL_REGULAR && a.window[2] < WIDE && a.stride[2] < WIDE / 2)
     spread_regular(a, from, to, first, last);
   else
     spread_windows(a, from, to, first, last);

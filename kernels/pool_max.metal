@@ -18,13 +18,18 @@ template <> struct value_of<bfloat> { typedef float type; };
 template <typename V> inline V least() { return numeric_limits<V>::lowest(); }
 template <> inline float least<float>() { return -INFINITY; }
 
+// `take` in any order, `take_next` in ascending order of the numbers. Maxima that grow over a loop stay in registers, in arrays of a fixed
+// length: in memory, a choice between a new and the old element would become a store under a mask, which the next load waits for.
 template <typename N, typename V> inline void take(thread V &best, thread N &best_number, V value, N number) {
-  const bool nan = value != value;
-  const bool later = (best == best) | (number > best_number);
   const bool larger = (value > best) | ((value == best) & (number < best_number));
-  const bool taken = nan ? later : larger;
-  best = taken ? value : best;
-  best_number = taken ? number : best_number;
+  const bool later_nan = (value != value) & ((best == best) | (number > best_number));
+  best = larger | later_nan ? value : best;
+  best_number = larger | later_nan ? number : best_number;
+}
+template <typename N, typename V> inline void take_next(thread V &best, thread N &best_number, V value, N number) {
+  const bool larger = (value > best) | (value != value);
+  best = larger ? value : best;
+  best_number = larger ? number : best_number;
 }
 
 // Where a window of fractional pooling begins. As on the CPU, the arithmetic is that of the tensor's type.
@@ -46,42 +51,49 @@ template <typename T> inline window max_window(constant mps_pool_arguments &a, d
 
 // ---- along the width ----
 
-// column[i] = the largest of elements begin + i * apart of the lines, number[i] its number.
-template <typename T, typename V, typename N>
-inline void take_lines(constant mps_pool_arguments &a, device const T *input, window depth, window height, long begin, long apart, int count,
-                       thread V *column, thread N *number) {
-  const long step = a.in_stride[2] * apart;
-  const N hop = N(apart);
+// `L` columns of the lines, in registers.
+template <int L, typename T, typename V, typename N>
+inline void take_line_chunk(constant mps_pool_arguments &a, device const T *input, window depth, window height, long begin, long step, thread V *column,
+                            thread N *number) {
+  V best[L];
+  N best_number[L];
+  for (int l = 0; l < L; l++) best[l] = least<V>();
+  for (int l = 0; l < L; l++) best_number[l] = numeric_limits<N>::max();
   bool fresh = true;
   for (long z = depth.begin; z < depth.end; z += depth.step)
     for (long y = height.begin; y < height.end; y += height.step) {
       device const T *line = input + z * a.in_stride[0] + y * a.in_stride[1] + begin * a.in_stride[2];
       const N base = N((z * a.in_size[1] + y) * a.in_size[2] + begin);
-#define TAKE_LINE(STEP)                                             \
-  VECTORIZE for (int i = 0; i < count; i++) {                       \
-    const V value = V(line[i * (STEP)]);                            \
-    const bool larger = (value > column[i]) | (value != value);     \
-    column[i] = larger ? value : column[i];                         \
-    number[i] = larger ? N(base + N(i) * hop) : number[i];          \
-  }
       if (fresh) {
-        if (step == 1) {
-          VECTORIZE for (int i = 0; i < count; i++) column[i] = V(line[i]);
-        } else {
-          for (int i = 0; i < count; i++) column[i] = V(line[i * step]);
-        }
-        VECTORIZE for (int i = 0; i < count; i++) number[i] = N(base + N(i) * hop);
-      } else if (step == 1) {
-        TAKE_LINE(1)
+        for (int l = 0; l < L; l++) best[l] = V(line[l * step]);
+        for (int l = 0; l < L; l++) best_number[l] = base + N(l);
       } else {
-        TAKE_LINE(step)
+        for (int l = 0; l < L; l++) take_next(best[l], best_number[l], V(line[l * step]), N(base + N(l)));
       }
       fresh = false;
     }
-  for (int i = 0; i < count && fresh; i++) {
-    column[i] = least<V>();
-    number[i] = numeric_limits<N>::max();
+  for (int l = 0; l < L; l++) column[l] = best[l];
+  for (int l = 0; l < L; l++) number[l] = best_number[l];
+}
+
+// column[i] = the largest of elements begin + i of the lines, number[i] its number. The last chunk may begin inside of the one before.
+template <typename T, typename V, typename N>
+inline void take_lines(constant mps_pool_arguments &a, device const T *input, window depth, window height, long begin, int count, thread V *column,
+                       thread N *number) {
+  const long step = a.in_stride[2];
+  int done = 0;
+  if (step == 1 && count >= LANES) {
+    for (; done < count; done += LANES) {
+      const int i = min(done, count - LANES);
+      take_line_chunk<LANES>(a, input, depth, height, begin + i, 1, column + i, number + i);
+    }
+  } else if (step == 1 && count >= LANES / 2) {
+    for (; done < count; done += LANES / 2) {
+      const int i = min(done, count - LANES / 2);
+      take_line_chunk<LANES / 2>(a, input, depth, height, begin + i, 1, column + i, number + i);
+    }
   }
+  for (; done < count; done++) take_line_chunk<1>(a, input, depth, height, begin + done, step, column + done, number + done);
 }
 
 // The number of a window that lies in the padding as a whole.
@@ -93,46 +105,82 @@ template <typename T, typename N>
 inline void max_wide_windows(constant mps_pool_arguments &a, device const T *input, device T *out, device long *indices, device const T *samples, long first,
                              long last) {
   typedef typename value_of<T>::type V;
-  V column[COLUMNS];
-  N number[COLUMNS];
   for (long row = first; row < last; row++) {
-    const long od = row / a.out_size[1], oh = row - od * a.out_size[1];
+    const long od = quotient(row, a.out_size[1]), oh = row - od * a.out_size[1];
     const window depth = max_window(a, samples, 0, od), height = max_window(a, samples, 1, oh);
     for (long ow = 0; ow < a.out_size[2]; ow++) {
       const window w = max_window(a, samples, 2, ow);
-      const long taps = w.end > w.begin ? (w.end - w.begin + w.step - 1) / w.step : 0;
-      V best = least<V>();
-      N best_number = numeric_limits<N>::max();
-      for (long t = 0; t < taps; t += COLUMNS) {
-        int count = int(min(long(COLUMNS), taps - t));
-        take_lines(a, input, depth, height, w.begin + t * w.step, w.step, count, column, number);
-        while (count > 1) {
-          const int half_count = (count + 1) / 2;
-          VECTORIZE for (int i = 0; i < count - half_count; i++) take(column[i], number[i], column[i + half_count], number[i + half_count]);
-          count = half_count;
+      V best[LANES];
+      N best_number[LANES];
+      for (int l = 0; l < LANES; l++) best[l] = least<V>();
+      for (int l = 0; l < LANES; l++) best_number[l] = numeric_limits<N>::max();
+      for (long z = depth.begin; z < depth.end; z += depth.step)
+        for (long y = height.begin; y < height.end; y += height.step) {
+          device const T *line = input + z * a.in_stride[0] + y * a.in_stride[1];
+          const N base = N((z * a.in_size[1] + y) * a.in_size[2]);
+          long x = w.begin;
+          if (a.in_stride[2] == 1 && w.step == 1 && w.end - x >= LANES) {
+            for (; x < w.end; x += LANES) { // the last chunk may begin inside of the one before
+              const long from = min(x, w.end - LANES);
+              for (int l = 0; l < LANES; l++) take(best[l], best_number[l], V(line[from + l]), N(base + N(from) + N(l)));
+            }
+          }
+          for (; x < w.end; x += w.step) take(best[0], best_number[0], V(line[x * a.in_stride[2]]), N(base + N(x)));
         }
-        take(best, best_number, column[0], number[0]);
-      }
-      out[od * a.out_stride[0] + oh * a.out_stride[1] + ow * a.out_stride[2]] = T(best);
-      if (a.indexed)
-        indices[od * a.index_stride[0] + oh * a.index_stride[1] + ow * a.index_stride[2]] =
-            best_number == numeric_limits<N>::max() ? first_number(a, depth, height, w.begin) : long(best_number);
+      for (int count = LANES / 2; count > 0; count /= 2)
+        for (int l = 0; l < count; l++) take(best[l], best_number[l], best[l + count], best_number[l + count]);
+      // Where all is -infinity, no number was taken.
+      const long number = best_number[0] == numeric_limits<N>::max() ? first_number(a, depth, height, w.begin) : long(best_number[0]);
+      out[od * a.out_stride[0] + oh * a.out_stride[1] + ow * a.out_stride[2]] = T(best[0]);
+      if (a.indexed) indices[od * a.index_stride[0] + oh * a.index_stride[1] + ow * a.index_stride[2]] = number;
     }
   }
 }
 
-template <int Stride, typename V, typename N>
-inline void take_columns(thread const V *column, thread const N *number, int taps, int apart, int stride, int count, thread V *best, thread N *best_number) {
-  const int step = Stride ? Stride : stride;
-  VECTORIZE for (int o = 0; o < count; o++) {
-    best[o] = column[o * step];
-    best_number[o] = number[o * step];
-  }
+// `L` windows, `step` columns apart.
+template <int L, int Step, typename V, typename N>
+inline void take_column_chunk(thread const V *column, thread const N *number, int taps, int apart, int stride, thread V *best, thread N *best_number) {
+  const int step = Step ? Step : stride;
+  V values[L];
+  N numbers[L];
+  for (int l = 0; l < L; l++) values[l] = column[l * step];
+  for (int l = 0; l < L; l++) numbers[l] = number[l * step];
   for (int k = 1; k < taps; k++) {
-    thread const V *values = column + k * apart;
-    thread const N *numbers = number + k * apart;
-    VECTORIZE for (int o = 0; o < count; o++) take(best[o], best_number[o], values[o * step], numbers[o * step]);
+    thread const V *next = column + k * apart;
+    thread const N *next_number = number + k * apart;
+    for (int l = 0; l < L; l++) take(values[l], numbers[l], next[l * step], next_number[l * step]);
   }
+  for (int l = 0; l < L; l++) best[l] = values[l];
+  for (int l = 0; l < L; l++) best_number[l] = numbers[l];
+}
+
+template <int Step, typename V, typename N>
+inline void take_columns(thread const V *column, thread const N *number, int taps, int apart, int stride, int count, thread V *best, thread N *best_number) {
+  int done = 0;
+  if (count >= LANES / 2) {
+    for (; done < count; done += LANES / 2) {
+      const int o = min(done, count - LANES / 2);
+      take_column_chunk<LANES / 2, Step>(column + o * stride, number + o * stride, taps, apart, stride, best + o, best_number + o);
+    }
+  }
+  for (; done < count; done++)
+    take_column_chunk<1, 1>(column + done * stride, number + done * stride, taps, apart, stride, best + done, best_number + done);
+}
+
+// The largest of `count` columns, at least `L`.
+template <int L, typename V, typename N> inline void take_run(thread const V *column, thread const N *number, int count, thread V &best, thread N &best_number) {
+  V values[L];
+  N numbers[L];
+  for (int l = 0; l < L; l++) values[l] = column[l];
+  for (int l = 0; l < L; l++) numbers[l] = number[l];
+  for (int i = L; i < count; i += L) {
+    const int from = min(i, count - L);
+    for (int l = 0; l < L; l++) take(values[l], numbers[l], column[from + l], number[from + l]);
+  }
+  for (int half_count = L / 2; half_count > 0; half_count /= 2)
+    for (int l = 0; l < half_count; l++) take(values[l], numbers[l], values[l + half_count], numbers[l + half_count]);
+  best = values[0];
+  best_number = numbers[0];
 }
 
 template <typename T, typename V, typename N>
@@ -171,9 +219,9 @@ inline void max_regular(constant mps_pool_arguments &a, device const T *input, d
       number[i] = numeric_limits<N>::max();
     }
     for (long row = first; row < last; row++) {
-      const long od = row / a.out_size[1], oh = row - od * a.out_size[1];
+      const long od = quotient(row, a.out_size[1]), oh = row - od * a.out_size[1];
       const window depth = window_of(a, 0, od), height = window_of(a, 1, oh);
-      if (low - base < length) take_lines(a, input, depth, height, low, 1, int(high - low), column + (low - base), number + (low - base));
+      if (low - base < length) take_lines(a, input, depth, height, low, int(high - low), column + (low - base), number + (low - base));
       if (stride == 1)
         take_columns<1>(column, number, taps, apart, stride, count, best, best_number);
       else if (stride == 2)
@@ -206,14 +254,16 @@ inline void max_uneven(constant mps_pool_arguments &a, device const T *input, de
       length = max(length, ends[count]);
     }
     for (long row = first; row < last; row++) {
-      const long od = row / a.out_size[1], oh = row - od * a.out_size[1];
-      take_lines(a, input, max_window(a, samples, 0, od), max_window(a, samples, 1, oh), base, 1, length, column, number);
+      const long od = quotient(row, a.out_size[1]), oh = row - od * a.out_size[1];
+      take_lines(a, input, max_window(a, samples, 0, od), max_window(a, samples, 1, oh), base, length, column, number);
       for (int o = 0; o < count; o++) {
-        V value = column[begins[o]];
-        N at = number[begins[o]];
-        for (int i = begins[o] + 1; i < ends[o]; i++) take(value, at, column[i], number[i]);
-        best[o] = value;
-        best_number[o] = at;
+        const int from = begins[o], taps = ends[o] - from;
+        if (taps >= 12)
+          take_run<8>(column + from, number + from, taps, best[o], best_number[o]);
+        else if (taps >= 4)
+          take_run<4>(column + from, number + from, taps, best[o], best_number[o]);
+        else
+          take_run<1>(column + from, number + from, taps, best[o], best_number[o]);
       }
       store_row(a, best, best_number, count, od, oh, x, out, indices);
     }
@@ -233,44 +283,50 @@ inline void max_rows(constant mps_pool_arguments &a, device const T *input, devi
 
 // ---- along the channels ----
 
+// `L` channels of a window, in registers.
+template <int L, typename T, typename N>
+inline void max_channel_chunk(constant mps_pool_arguments &a, device const T *input, window depth, window height, window width, device T *to, device long *at) {
+  typedef typename value_of<T>::type V;
+  V best[L];
+  N best_number[L];
+  const N begin = N(first_number(a, depth, height, width.begin));
+  for (int c = 0; c < L; c++) best[c] = least<V>();
+  for (int c = 0; c < L; c++) best_number[c] = begin;
+  for (long z = depth.begin; z < depth.end; z += depth.step)
+    for (long y = height.begin; y < height.end; y += height.step) {
+      device const T *pixel = input + z * a.in_stride[0] + y * a.in_stride[1] + width.begin * a.in_stride[2];
+      const long hop = width.step * a.in_stride[2];
+      N number = N((z * a.in_size[1] + y) * a.in_size[2] + width.begin);
+      for (long x = width.begin; x < width.end; x += width.step, pixel += hop, number += N(width.step))
+        for (int c = 0; c < L; c++) take_next(best[c], best_number[c], V(pixel[c]), number);
+    }
+  const long step = a.out_channel, index_step = a.index_channel;
+  if (step == 1) {
+    for (int c = 0; c < L; c++) to[c] = T(best[c]);
+  } else {
+    for (int c = 0; c < L; c++) to[c * step] = T(best[c]);
+  }
+  if (!a.indexed) return;
+  if (index_step == 1) {
+    for (int c = 0; c < L; c++) at[c] = long(best_number[c]);
+  } else {
+    for (int c = 0; c < L; c++) at[c * index_step] = long(best_number[c]);
+  }
+}
+
 template <typename T, typename N>
 inline void max_channels(constant mps_pool_arguments &a, device const T *input, device T *out, device long *indices, int channels, long first, long last) {
-  typedef typename value_of<T>::type V;
-  V best[CHANNELS];
-  N best_number[CHANNELS];
   for (long row = first; row < last; row++) {
-    const long od = row / a.out_size[1], oh = row - od * a.out_size[1];
+    const long od = quotient(row, a.out_size[1]), oh = row - od * a.out_size[1];
     const window depth = window_of(a, 0, od), height = window_of(a, 1, oh);
     for (long ow = 0; ow < a.out_size[2]; ow++) {
       const window width = window_of(a, 2, ow);
-      const N begin = N(first_number(a, depth, height, width.begin));
-      for (int c = 0; c < channels; c++) best[c] = least<V>();
-      for (int c = 0; c < channels; c++) best_number[c] = begin;
-      for (long z = depth.begin; z < depth.end; z += depth.step)
-        for (long y = height.begin; y < height.end; y += height.step)
-          for (long x = width.begin; x < width.end; x += width.step) {
-            device const T *pixel = input + z * a.in_stride[0] + y * a.in_stride[1] + x * a.in_stride[2];
-            const N number = N((z * a.in_size[1] + y) * a.in_size[2] + x);
-            VECTORIZE for (int c = 0; c < channels; c++) {
-              const V value = V(pixel[c]);
-              const bool larger = (value > best[c]) | (value != value);
-              best[c] = larger ? value : best[c];
-              best_number[c] = larger ? number : best_number[c];
-            }
-          }
       device T *to = out + od * a.out_stride[0] + oh * a.out_stride[1] + ow * a.out_stride[2];
-      if (a.out_channel == 1) {
-        VECTORIZE for (int c = 0; c < channels; c++) to[c] = T(best[c]);
-      } else {
-        for (int c = 0; c < channels; c++) to[c * a.out_channel] = T(best[c]);
-      }
-      if (!a.indexed) continue;
       device long *at = indices + od * a.index_stride[0] + oh * a.index_stride[1] + ow * a.index_stride[2];
-      if (a.index_channel == 1) {
-        VECTORIZE for (int c = 0; c < channels; c++) at[c] = long(best_number[c]);
-      } else {
-        for (int c = 0; c < channels; c++) at[c * a.index_channel] = long(best_number[c]);
-      }
+      int c = 0;
+      for (; c + LANES <= channels; c += LANES)
+        max_channel_chunk<LANES, T, N>(a, input + c, depth, height, width, to + c * a.out_channel, at + c * a.index_channel);
+      for (; c < channels; c++) max_channel_chunk<1, T, N>(a, input + c, depth, height, width, to + c * a.out_channel, at + c * a.index_channel);
     }
   }
 }
@@ -288,70 +344,58 @@ inline long in_place(constant mps_pool_arguments &a, long number) {
   return rest / a.in_size[1] * a.in_stride[0] + rest % a.in_size[1] * a.in_stride[1] + w * a.in_stride[2];
 }
 
-// A plane of zeros, then element by element to its place.
+// `count` elements of neighbouring places of the results, into planes `plane_step` apart (0: one plane).
 template <typename A, typename T, bool Adds>
-inline void put_plane(constant mps_pool_arguments &a, device A *to, device const T *from, device const long *at, device mps_kernel_error *error) {
-  const long limit = a.in_size[0] * a.in_size[1] * a.in_size[2];
-  const bool dense = a.place == 1;
-  if (dense) {
-    for (long i = 0; i < limit; i++) to[i] = 0;
+inline void put_run(constant mps_pool_arguments &a, device A *to, long plane_step, device const T *values, long value_step, device const long *numbers,
+                    long number_step, long count, device mps_kernel_error *error) {
+  const long limit = a.in_size[0] * a.in_size[1] * a.in_size[2], place = a.place;
+  for (long i = 0; i < count; i++) {
+    const long number = numbers[i * number_step];
+    if (ulong(number) >= ulong(limit)) {
+      report_index_error(error, number, limit, 0);
+      continue;
+    }
+    device A *element = to + (place ? number * place : in_place(a, number)) + i * plane_step;
+    const A value = A(values[i * value_step]);
+    *element = Adds ? A(*element + value) : value;
+  }
+}
+
+// Planes of zeros, then element by element to its place. `channels`: neighbours, 0 for one plane.
+template <typename A, typename T, bool Adds>
+inline void put_planes(constant mps_pool_arguments &a, device A *to, device const T *from, device const long *at, int channels, device mps_kernel_error *error) {
+  const long limit = a.in_size[0] * a.in_size[1] * a.in_size[2], place = a.place;
+  if (place && place == max(channels, 1)) {
+    for (long i = 0; i < limit * place; i++) to[i] = 0;
   } else {
-    for (long i = 0; i < limit; i++) to[in_place(a, i)] = 0;
+    for (long i = 0; i < limit; i++) {
+      device A *element = to + in_place(a, i);
+      for (int c = 0; c < max(channels, 1); c++) element[c] = 0;
+    }
   }
   for (long z = 0; z < a.out_size[0]; z++)
     for (long y = 0; y < a.out_size[1]; y++) {
       device const T *values = from + z * a.out_stride[0] + y * a.out_stride[1];
       device const long *numbers = at + z * a.index_stride[0] + y * a.index_stride[1];
-      for (long x = 0; x < a.out_size[2]; x++) {
-        const long number = numbers[x * a.index_stride[2]];
-        if (ulong(number) >= ulong(limit)) {
-          report_index_error(error, number, limit, 0);
-          continue;
-        }
-        device A *place = to + (dense ? number : in_place(a, number));
-        const A value = A(values[x * a.out_stride[2]]);
-        *place = Adds ? A(*place + value) : value;
+      if (!channels) {
+        put_run<A, T, Adds>(a, to, 0, values, a.out_stride[2], numbers, a.index_stride[2], a.out_size[2], error);
+        continue;
       }
+      for (long x = 0; x < a.out_size[2]; x++)
+        put_run<A, T, Adds>(a, to, 1, values + x * a.out_stride[2], a.out_channel, numbers + x * a.index_stride[2], a.index_channel, channels, error);
     }
-}
-
-// The same for channels that are neighbours.
-template <typename A, typename T, bool Adds>
-inline void put_channels(constant mps_pool_arguments &a, device A *to, device const T *from, device const long *at, int channels,
-                         device mps_kernel_error *error) {
-  const long limit = a.in_size[0] * a.in_size[1] * a.in_size[2];
-  for (long i = 0; i < limit; i++) {
-    device A *pixel = to + in_place(a, i);
-    for (int c = 0; c < channels; c++) pixel[c] = 0;
-  }
-  for (long z = 0; z < a.out_size[0]; z++)
-    for (long y = 0; y < a.out_size[1]; y++)
-      for (long x = 0; x < a.out_size[2]; x++) {
-        device const T *values = from + z * a.out_stride[0] + y * a.out_stride[1] + x * a.out_stride[2];
-        device const long *numbers = at + z * a.index_stride[0] + y * a.index_stride[1] + x * a.index_stride[2];
-        for (int c = 0; c < channels; c++) {
-          const long number = numbers[c * a.index_channel];
-          if (ulong(number) >= ulong(limit)) {
-            report_index_error(error, number, limit, 0);
-            continue;
-          }
-          device A *place = to + in_place(a, number) + c;
-          const A value = A(values[c * a.out_channel]);
-          *place = Adds ? A(*place + value) : value;
-        }
-      }
 }
 
 template <typename A, typename T, bool Adds>
 inline void put_all(constant mps_pool_arguments &a, device A *to, device const T *from, device const long *at, device mps_kernel_error *error, uint2 position) {
   if (!a.channel_block) {
     const long plane = position.y;
-    put_plane<A, T, Adds>(a, to + in_plane(a, plane), from + out_plane(a, plane), at + index_plane(a, plane), error);
+    put_planes<A, T, Adds>(a, to + in_plane(a, plane), from + out_plane(a, plane), at + index_plane(a, plane), 0, error);
     return;
   }
   const long c = long(position.x) * a.channel_block;
-  put_channels<A, T, Adds>(a, to + position.y * a.in_batch + c * a.in_channel, from + position.y * a.out_batch + c * a.out_channel,
-                           at + position.y * a.index_batch + c * a.index_channel, int(min(long(a.channel_block), a.channels - c)), error);
+  put_planes<A, T, Adds>(a, to + position.y * a.in_batch + c * a.in_channel, from + position.y * a.out_batch + c * a.out_channel,
+                         at + position.y * a.index_batch + c * a.index_channel, int(min(long(a.channel_block), a.channels - c)), error);
 }
 
 }  // namespace

@@ -104,8 +104,8 @@ enum {
   ROW_ELEMENTS = 4096,    /* a thread takes rows of about so many elements in all */
   CHANNEL_ROWS = 4,       /* or so many rows of pixels */
   CHANNEL_BLOCK = 256,    /* of so many channels, at most */
-  PLANE_CHANNELS = 32,    /* planes that a thread puts elements into, side by side */
-  FEW_CHANNELS = 8        /* fewer are taken plane by plane */
+  PLANE_CHANNELS = 64,    /* planes that a thread puts elements into, side by side */
+  FEW_CHANNELS = 16       /* fewer are taken plane by plane */
 };
 
 /* Along the channels where they are neighbours on the side that is read (the large one where elements are put). */

@@ -149,9 +149,9 @@ static void channels_side_by_side(void) {
   mps_pool_plan_make(&p, &call, MPS_POOL_GRID_LARGE);
   CHECK_INTS(p.threads, 2, 2, 2);
   mps_pool_plan_make(&p, &call, MPS_POOL_GRID_PLANES);
-  CHECK_INT(p.arguments.channel_block, 32);
+  CHECK_INT(p.arguments.channel_block, 64);
   CHECK_INT(p.arguments.place, 300);
-  CHECK_INTS(p.threads, 10, 2, 1);
+  CHECK_INTS(p.threads, 5, 2, 1);
   call.small = &rows; /* what counts is the side that is read */
   mps_pool_plan_make(&p, &call, MPS_POOL_GRID_LARGE);
   CHECK_INT(p.arguments.channel_block, 0);
