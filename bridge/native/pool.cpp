@@ -2,7 +2,6 @@
  *
  * pool: pooling kernels that make their results; windows and checks are PyTorch's (ATen/native/Pool.h).
  */
-#include <ATen/TensorUtils.h>
 #include <ATen/native/AdaptivePooling.h>
 #include <ATen/native/Pool.h>
 #include <ATen/ops/max_pool2d_with_indices_meta.h>
@@ -200,7 +199,8 @@ at::Tensor adaptive_avg_pool3d_cpu(const at::Tensor &self, at::IntArrayRef outpu
 
 at::Tensor &adaptive_avg_pool3d_backward_out_cpu(const at::Tensor &grad_output, const at::Tensor &self, at::Tensor &grad_input) {
   at::native::adaptive_pool_empty_output_check(grad_output, "adaptive_avg_pool3d_backward");
-  at::checkDim("adaptive_avg_pool3d_backward_out_cpu_template", grad_output, "gradOutput_", 1, self.dim());
+  TORCH_CHECK(grad_output.dim() == self.dim(), "adaptive_avg_pool3d_backward_out_cpu_template: Expected dimensions ", self.dim(),
+              " for `gradOutput_` but got dimensions ", grad_output.dim());
   TORCH_CHECK(grad_output.scalar_type() == self.scalar_type(), "expected scalar type ", self.scalar_type(), " but found ", grad_output.scalar_type());
   TORCH_CHECK(grad_input.scalar_type() == self.scalar_type(), "expected scalar type ", self.scalar_type(), " but found ", grad_input.scalar_type());
   at::native::resize_output(grad_input, self.sizes());

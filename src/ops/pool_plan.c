@@ -12,6 +12,20 @@
 /* Number `d` of a list in which one number stands for all. */
 static int64_t number(const int64_t *list, uint32_t count, uint32_t d, int64_t missing) { return count == 0 ? missing : list[count == 1 ? 0 : d]; }
 
+static mps_status check_samples(const mps_pool_call *call) {
+  const mps_tensor *samples = call->samples, *input = call->large;
+  const uint32_t n = call->dimensions;
+  if (samples->dtype != input->dtype) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "Expect _random_samples to have the same dtype as input");
+  if (samples->rank != 3) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "Expect _random_samples to have 3 dimensions, got %u", samples->rank);
+  if (samples->sizes[0] < (input->rank == n + 2 ? input->sizes[0] : 1))
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "Expect _random_samples.size(0) no less then input batch size.");
+  if (samples->sizes[1] != input->sizes[input->rank - n - 1])
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "Expect _random_samples.size(1) equals to input channel size.");
+  if (samples->sizes[2] != n)
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "Expect _random_samples.size(2) equals to %u; got %lld.", n, (long long)samples->sizes[2]);
+  return MPS_STATUS_OK;
+}
+
 mps_status mps_pool_check(const mps_pool_call *call) {
   const mps_tensor *large = call->large, *small = call->small;
   const uint32_t n = call->dimensions;
@@ -26,9 +40,10 @@ mps_status mps_pool_check(const mps_pool_call *call) {
   const uint32_t counts[] = {call->kernel_count, call->stride_count, call->padding_count, call->dilation_count};
   for (uint32_t i = 0; i < 4; i++)
     if (counts[i] > 1 && counts[i] != n) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s(): a list must have one or %u numbers, got %u", call->label, n, counts[i]);
-  if (call->samples && (call->samples->dtype != large->dtype || call->samples->rank != 3 || call->samples->sizes[1] != large->sizes[large->rank - n - 1] ||
-                        call->samples->sizes[2] != n || call->samples->sizes[0] < (large->rank == n + 2 ? large->sizes[0] : 1)))
-    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s(): random samples must have the input's dtype, and %u for each channel of each batch", call->label, n);
+  if (call->samples) {
+    mps_status status = check_samples(call);
+    if (status != MPS_STATUS_OK) return status;
+  }
   for (uint32_t d = 0; d < n && call->samples; d++)
     if (small->sizes[large->rank - n + d] + number(call->kernel, call->kernel_count, d, 1) - 1 > large->sizes[large->rank - n + d])
       return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s(): windows too large for the input in dimension %u", call->label, d);
