@@ -170,7 +170,7 @@ CASES = [
          gradient(lambda x, w, b: F.group_norm(x, 8, w, b), (32, 64, 56, 56), (64,), (64,))),
     Case("pool", "max_pool2d 3, 32 x 64 x 56 x 56", on(lambda x: F.max_pool2d(x, 3, 2, 1), (32, 64, 56, 56)), goal=1.0),
     Case("pool", "max_pool2d 3 and gradient", gradient(lambda x: F.max_pool2d(x, 3, 2, 1), (32, 64, 56, 56)), goal=1.0),
-    Case("pool", "max_pool2d 3 channels last", channels_last(lambda x: F.max_pool2d(x, 3, 2, 1), (32, 64, 56, 56)), goal=1.0),
+    Case("pool", "max_pool2d 3 channels last", channels_last(lambda x: F.max_pool2d(x, 3, 2, 1), (32, 64, 56, 56)), goal=0.5),
     Case("pool", "max_pool2d 2 and gradient, 64K", gradient(lambda x: F.max_pool2d(x, 2), (4, 16, 32, 32)), goal=1.0),
     Case("pool", "max_pool3d 2 and gradient, 4 x 16 x 16 x 32 x 32", gradient(lambda x: F.max_pool3d(x, 2), VOLUME), goal=1.0),
     Case("pool", "avg_pool2d 2, 32 x 64 x 56 x 56", on(lambda x: F.avg_pool2d(x, 2), (32, 64, 56, 56)), goal=1.0),

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from compare import FLOATS, compare, compare_errors, compare_gradients, layouts, make
+from compare import FLOATS, assert_same, compare, compare_errors, compare_gradients, layouts, make, to_mps
 
 LOOSE = {torch.float16: {"rtol": 1e-2, "atol": 5e-3}, torch.bfloat16: {"rtol": 4e-2, "atol": 3e-2}}
 WINDOWS_2D = [dict(kernel_size=2), dict(kernel_size=3, stride=2, padding=1), dict(kernel_size=(3, 2), stride=(1, 2), padding=(1, 0)),
@@ -165,13 +165,18 @@ def test_errors_3d():
 
 
 def test_out_of_any_layout_3d():
+    """Against results that were allocated: the CPU writes a strided out= as if it were contiguous."""
     x, g = make((2, 3, 4, 5, 6)), make((2, 3, 2, 2, 2))
     aten = torch.ops.aten
     for out in (torch.empty(0), torch.empty(2, 3, 2, 2, 2).transpose(0, 4).contiguous().transpose(0, 4), torch.empty(2, 3, 2, 2, 4)[..., ::2]):
-        out = out if out.numel() == 0 else out.fill_(7)
-        compare(lambda x, out: aten.adaptive_avg_pool3d.out(x, [2, 2, 2], out=out), x, out, strides=True)
-    for out in (torch.empty(0), torch.empty(3, 2, 4, 5, 6).transpose(0, 1)):
-        compare(lambda g, x, out: aten.adaptive_avg_pool3d_backward.grad_input(g, x, grad_input=out), g, x, out, strides=True)
+        out = out.to("mps") if out.numel() == 0 else to_mps(out)
+        strides = out.stride() if out.numel() else (24, 8, 4, 2, 1)
+        assert_same(aten.adaptive_avg_pool3d.out(x.to("mps"), [2, 2, 2], out=out), F.adaptive_avg_pool3d(x, 2))
+        assert out.stride() == strides
+    for out in (torch.empty(0, device="mps"), torch.empty(3, 2, 4, 5, 6, device="mps").transpose(0, 1)):
+        strides = out.stride() if out.numel() else (360, 120, 30, 6, 1)
+        assert_same(aten.adaptive_avg_pool3d_backward.grad_input(g.to("mps"), x.to("mps"), grad_input=out), aten._adaptive_avg_pool3d_backward(g, x))
+        assert out.stride() == strides
 
 
 def test_windows_without_elements():
