@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "tests", "pytho
 import networks  # noqa: E402
 
 K, M = 1024, 1024 * 1024
+VOLUME = (4, 16, 16, 32, 32)
 
 
 @dataclasses.dataclass
@@ -46,6 +47,25 @@ def on(function, *shapes, dtype=torch.float32, layout=torch.contiguous_format):
         inputs = [tensor(*shape, dtype=dtype, seed=i).to(device).contiguous(memory_format=layout) for i, shape in enumerate(shapes)]
         return lambda: function(*inputs)
     return make
+
+
+def channels_last(function, shape):
+    def make(device):
+        x = tensor(*shape).contiguous(memory_format=torch.channels_last).to(device)
+        return lambda: function(x)
+    return make
+
+
+def fractional(pool, size):
+    """Pooling with given samples, the same on each device."""
+    samples = {}
+
+    def run(x):
+        key = x.device.type, x.dim()
+        if key not in samples:
+            samples[key] = torch.rand(*x.shape[:2], x.dim() - 2, generator=torch.Generator().manual_seed(0)).to(x.device)
+        return pool(x, 2, size, _random_samples=samples[key])
+    return run
 
 
 def index_case(size):
@@ -337,10 +357,22 @@ CASES = [
          gradient(lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), (32, 64, 56, 56), (64,), (64,))),
     Case("norm", "group norm and gradients, 32 x 64 x 56 x 56",
          gradient(lambda x, w, b: F.group_norm(x, 8, w, b), (32, 64, 56, 56), (64,), (64,))),
-    Case("pool", "max_pool2d 3, 32 x 64 x 56 x 56", on(lambda x: F.max_pool2d(x, 3, 2, 1), (32, 64, 56, 56))),
-    Case("pool", "max_pool2d 3 and gradient", gradient(lambda x: F.max_pool2d(x, 3, 2, 1), (32, 64, 56, 56))),
-    Case("pool", "avg_pool2d 2, 32 x 64 x 56 x 56", on(lambda x: F.avg_pool2d(x, 2), (32, 64, 56, 56))),
-    Case("pool", "adaptive_avg_pool2d 1 and gradient", gradient(lambda x: F.adaptive_avg_pool2d(x, 1), (32, 512, 7, 7))),
+    Case("pool", "max_pool2d 3, 32 x 64 x 56 x 56", on(lambda x: F.max_pool2d(x, 3, 2, 1), (32, 64, 56, 56)), goal=1.0),
+    Case("pool", "max_pool2d 3 and gradient", gradient(lambda x: F.max_pool2d(x, 3, 2, 1), (32, 64, 56, 56)), goal=1.0),
+    Case("pool", "max_pool2d 3 channels last", channels_last(lambda x: F.max_pool2d(x, 3, 2, 1), (32, 64, 56, 56)), goal=0.5),
+    Case("pool", "max_pool2d 2 and gradient, 64K", gradient(lambda x: F.max_pool2d(x, 2), (4, 16, 32, 32)), goal=1.0),
+    Case("pool", "max_pool3d 2 and gradient, 4 x 16 x 16 x 32 x 32", gradient(lambda x: F.max_pool3d(x, 2), VOLUME), goal=1.0),
+    Case("pool", "avg_pool2d 2, 32 x 64 x 56 x 56", on(lambda x: F.avg_pool2d(x, 2), (32, 64, 56, 56)), goal=1.0),
+    Case("pool", "avg_pool2d 3 and gradient", gradient(lambda x: F.avg_pool2d(x, 3, 1, 1), (32, 64, 56, 56)), goal=1.0),
+    Case("pool", "avg_pool2d 2 channels last", channels_last(lambda x: F.avg_pool2d(x, 2), (32, 64, 56, 56)), goal=1.0),
+    Case("pool", "adaptive_avg_pool2d 1 and gradient", gradient(lambda x: F.adaptive_avg_pool2d(x, 1), (32, 512, 7, 7)), goal=1.0),
+    Case("pool", "adaptive_avg_pool2d 5 and gradient", gradient(lambda x: F.adaptive_avg_pool2d(x, 5), (32, 64, 28, 28)), goal=1.0),
+    Case("pool", "adaptive_max_pool2d 1, 32 x 512 x 7 x 7", on(lambda x: F.adaptive_max_pool2d(x, 1), (32, 512, 7, 7)), goal=1.0),
+    Case("pool", "adaptive_max_pool2d 5 and gradient", gradient(lambda x: F.adaptive_max_pool2d(x, 5), (32, 64, 28, 28)), goal=1.0),
+    Case("pool", "adaptive_avg_pool3d 5 and gradient", gradient(lambda x: F.adaptive_avg_pool3d(x, 5), VOLUME), goal=1.0),
+    Case("pool", "adaptive_max_pool3d 5 and gradient", gradient(lambda x: F.adaptive_max_pool3d(x, 5), VOLUME), goal=1.0),
+    Case("pool", "fractional_max_pool2d 2 and gradient", gradient(fractional(F.fractional_max_pool2d, 20), (32, 64, 28, 28)), goal=1.0),
+    Case("pool", "fractional_max_pool3d 2 and gradient", gradient(fractional(F.fractional_max_pool3d, 10), VOLUME), goal=1.0),
     Case("index", "gather rows, 2048 x 2048",
          indexed(lambda i, x: x.gather(1, i.view(2048, 512)), 2048, M, (2048, 2048)), goal=1.0),
     Case("index", "gather columns, 2048 x 2048",
