@@ -15,10 +15,17 @@ def operators():
     return table.load(ROOT / "src/ops/table")[0].values()
 
 
+def sparse():
+    """A line about the sparse dispatch keys; tests/python/test_sparse_entries.py calls each of their entries."""
+    counts = {key: (sum(names.values()), len(names)) for key, names in _bridge.sparse_coverage().items()}
+    return " and ".join(f"{there} of the {entries} entries of {key}" for key, (there, entries) in counts.items()) + " have a kernel."
+
+
 def main():
     native, missing = _bridge.coverage()
     print("# Coverage\n\nWritten by `make docs` from `src/ops/table`.\n")
     print(f"{len(native)} of the {len(native) + len(missing)} entries that upstream registers for MPS are native.\n")
+    print(f"{sparse()}\n")
     families = {}
     for operator in operators():
         families.setdefault(operator.family, []).append(operator)
