@@ -71,6 +71,23 @@ py::tuple coverage() {
   return py::make_tuple(native, missing);
 }
 
+// The entries of upstream's sparse keys, and whether each has a kernel here: the dispatcher is asked.
+py::dict sparse_coverage() {
+  const auto has_kernels = [](const auto &names, c10::DispatchKey key) {
+    py::dict result;
+    for (const std::string name : names) {
+      const size_t dot = name.find('.');
+      const auto found = c10::Dispatcher::singleton().findSchema({"aten::" + name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1)});
+      result[py::str(name)] = found.has_value() && found->hasKernelForDispatchKey(key);
+    }
+    return result;
+  };
+  py::dict result;
+  result["SparseMPS"] = has_kernels(sparse_entries, c10::DispatchKey::SparseMPS);
+  result["SparseCsrMPS"] = has_kernels(sparse_csr_entries, c10::DispatchKey::SparseCsrMPS);
+  return result;
+}
+
 const c10::Storage &unpack(const py::handle &storage) {
   TORCH_CHECK_TYPE(THPStorage_Check(storage.ptr()), "expected a torch.UntypedStorage");
   const c10::Storage &unpacked = THPStorage_Unpack(storage.ptr());
@@ -95,6 +112,7 @@ PYBIND11_MODULE(_bridge, m) {
   m.def("heap_statistics", &heap_statistics);
   m.def("graph_statistics", &graph_statistics);
   m.def("coverage", &coverage);
+  m.def("sparse_coverage", &sparse_coverage);
   m.def("set_commit", &set_commit);
   m.def("fallback_enabled", &fallback_enabled);
   m.def("torch_built_for", &torch_built_for);

@@ -112,9 +112,16 @@ def cell(text):
     return text.replace("|", "\\|")
 
 
-def page(native, missing, found):
+def sparse(counted):
+    """A line about the sparse dispatch keys; tests/python/test_sparse_entries.py calls each of their entries."""
+    counts = {key: (sum(names.values()), len(names)) for key, names in counted.items()}
+    return " and ".join(f"{there} of the {entries} entries of {key}" for key, (there, entries) in counts.items()) + " have a kernel."
+
+
+def page(native, missing, sparse_entries, found):
     out = ["# Coverage\n\nWritten by `make docs` from `src/ops/table` and from what runs: no line is written by hand.\n"]
     out.append(f"{len(native)} of the {len(native) + len(missing)} entries that upstream registers for MPS are native.\n")
+    out.append(f"{sparse(sparse_entries)}\n")
     families, carried = {}, {}
     for operator in operators():
         families.setdefault(operator.family, []).append(operator)
@@ -152,7 +159,7 @@ def main():
     from openmps import _bridge
 
     native, missing = _bridge.coverage()
-    text, untested = page(native, missing, probed(options.probe))
+    text, untested = page(native, missing, _bridge.sparse_coverage(), probed(options.probe))
     print(text, end="")
     return 1 if untested else 0
 

@@ -10,7 +10,7 @@ Glue for entries that upstream does not list under MPS registers itself in its f
 
 Usage: generate.py --table DIR --native DIR --out DIR --shards N
 Sparse tensors have dispatch keys of their own: the kernels that SparseMPS and SparseCsrMPS share with the CPU are compositions, registered as
-exported; the others are written by hand in bridge/native/sparse.cpp.
+exported; the others are written by hand in bridge/native/sparse*.cpp.
 Writes kernels/<family>.h, shard0.cpp .. shardN-1.cpp, sparse.cpp, coverage.h; a file whose text did not change is left alone.
 """
 import argparse
@@ -41,7 +41,7 @@ EXPORTED = set("""
 view_as_real view_as_complex as_strided isin.Tensor_Scalar_out isnan mvlgamma.out _reshape_alias roll
 norm.dtype_out norm.out zero_ rsub.Tensor _to_sparse.sparse_dim _to_sparse set_.source_Storage set_.source_Tensor is_set_to view
 index_fill_.int_Tensor cholesky.out cholesky_inverse remainder.Scalar_Tensor unfold hardtanh.out hardtanh hardtanh_ linalg_lu.out
-_linalg_det.result _linalg_slogdet.sign linalg_householder_product
+_linalg_det.result _linalg_slogdet.sign linalg_householder_product _to_sparse_csr _to_sparse_csc _to_sparse_bsr _to_sparse_bsc
 """.split())
 
 # Entries that upstream lists for the CPU and not for MPS: their kernels (glue or exported) have the names of the CPU's.
@@ -51,6 +51,7 @@ linalg_eig.out _linalg_eigvals linalg_eigvals.out linalg_lstsq.out hash_tensor.o
 _adaptive_avg_pool3d adaptive_avg_pool3d.out _adaptive_avg_pool3d_backward adaptive_avg_pool3d_backward.grad_input adaptive_max_pool3d.out
 adaptive_max_pool3d_backward.grad_input fractional_max_pool2d.output fractional_max_pool2d_backward.grad_input fractional_max_pool3d.output
 fractional_max_pool3d_backward fractional_max_pool3d_backward.grad_input
+_to_sparse_csr _to_sparse_csc _to_sparse_bsr _to_sparse_bsc
 """.split())
 
 # Registered by hand in the seams (bridge/storage.cpp, copy.cpp, ...), with what they need of the runtime.
@@ -226,20 +227,30 @@ def write(path, text):
         path.write_text(text)
 
 
-SPARSE_GLUE = {"sparse_mask"}  # shared, but it reaches a device kernel: bridge/native/sparse.cpp has one
-SPARSE = {DispatchKey.SparseMPS: DispatchKey.SparseCPU, DispatchKey.SparseCsrMPS: DispatchKey.SparseCsrCPU}
+# Our sparse keys, and the two whose kernels tell what is a composition: the same function for both.
+SPARSE = {DispatchKey.SparseMPS: (DispatchKey.SparseCPU, DispatchKey.SparseCUDA),
+          DispatchKey.SparseCsrMPS: (DispatchKey.SparseCsrCPU, DispatchKey.SparseCsrCUDA)}
+# Shared, but they reach a device kernel, or a constructor that does not know mps: bridge/native/sparse*.cpp have their own.
+CONVERSIONS = {"_to_sparse_csr", "_to_sparse_csc", "_to_sparse_bsr", "_to_sparse_bsc"}
+SPARSE_GLUE = {DispatchKey.SparseMPS: {"sparse_mask", "_sparse_mask_projection"} | CONVERSIONS, DispatchKey.SparseCsrMPS: {"empty_like", "_to_sparse"} | CONVERSIONS}
+
+
+def shared_by_sparse(parsed, key):
+    """{name: kernel} of upstream's list for a sparse MPS key, and of the CPU's that are CUDA's too: what only calls other operators works here."""
+    mps, cpu, cuda = (parsed.backend_indices[k].index for k in (key, *SPARSE[key]))
+    shared = {name: kernel for name, kernel in cpu.items() if kernel.kernel in {i[name].kernel for i in (mps, cuda) if name in i}}
+    return {name: kernel for name, kernel in shared.items() if str(name) not in SPARSE_GLUE[key]}
 
 
 def sparse_text(parsed):
-    """Registers the kernels that upstream's sparse MPS keys share with the CPU's: they call other operators and no device code."""
+    """Registers the kernels that sparse MPS keys share with the CPU's: they call other operators and no device code."""
     wrappers, roots = {key: [] for key in SPARSE}, set()
-    for key, cpu in SPARSE.items():
-        index = dataclasses.replace(parsed.backend_indices[key], device_guard=True)
+    for key in SPARSE:
+        index = dataclasses.replace(parsed.backend_indices[key], device_guard=True, index=shared_by_sparse(parsed, key))
         common = (index, SelectiveBuilder.get_nop_selector(), False, True, None, False)
         define, register = (dest.RegisterDispatchKey(index, target, *common[1:]) for target in (Target.ANONYMOUS_DEFINITION, Target.REGISTRATION))
         for f in parsed.native_functions:
-            theirs = parsed.backend_indices[cpu].get_kernel(f)
-            if str(f.func.name) in SPARSE_GLUE or not index.has_kernel(f) or not theirs or theirs.kernel != index.get_kernel(f).kernel:
+            if not index.has_kernel(f):
                 continue
             roots.add(f.root_name)
             with native_function_manager(f):
@@ -326,10 +337,12 @@ def main():
     listed = "\n".join(f'  "{name}",' for name in sorted(native))
     missing = "\n".join(f'  "{name}",' for name in sorted(set(entries) - set(native)))
     write(options.out / "sparse.cpp", sparse_text(parsed))
+    sparse = [f'static constexpr const char *{name}[] = {{\n' + "\n".join(f'  "{n}",' for n in sorted(map(str, parsed.backend_indices[key].index))) + "\n};"
+              for name, key in (("sparse_entries", DispatchKey.SparseMPS), ("sparse_csr_entries", DispatchKey.SparseCsrMPS))]
     write(options.out / "bridge/coverage.h", "\n".join([
-        "// Generated by bridge/codegen/generate.py: upstream's MPS entries, those that OpenMPS registers and the rest.", "#pragma once",
+        "// Generated by bridge/codegen/generate.py: upstream's MPS entries, those that OpenMPS registers and the rest, and those of the sparse keys.", "#pragma once",
         f"static constexpr const char *native_entries[] = {{\n{listed}\n}};",
-        f"static constexpr const char *missing_entries[] = {{\n{missing}\n  nullptr,\n}};", ""]))
+        f"static constexpr const char *missing_entries[] = {{\n{missing}\n  nullptr,\n}};", *sparse, ""]))
     print(f"{len(native)} of {len(entries)} entries native")
 
 

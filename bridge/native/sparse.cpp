@@ -14,6 +14,8 @@
 #include <limits>
 #include <vector>
 
+#include "bridge/native/sparse.h"
+
 namespace openmps::native {
 namespace {
 
@@ -21,8 +23,9 @@ using at::Tensor;
 
 Tensor sparse_from(const Tensor &like, at::IntArrayRef sizes, int64_t sparse_dim, int64_t dense_dim, const Tensor &indices, const Tensor &values,
                    bool is_coalesced) {
+  // Not said to be: then torch decides, by the number of entries.
   return at::_sparse_coo_tensor_with_dims_and_tensors(sparse_dim, dense_dim, sizes, indices, values, like.options().dtype(values.scalar_type()),
-                                                      is_coalesced);
+                                                      is_coalesced ? std::optional<bool>(true) : std::nullopt);
 }
 
 Tensor sparse_like(const Tensor &self, const Tensor &indices, const Tensor &values, bool is_coalesced) {
@@ -180,21 +183,29 @@ Tensor &mul_out(const Tensor &self, const Tensor &other, Tensor &out) {
 // ---- matrix products ----
 
 Tensor sparse_addmm(const Tensor &self, const Tensor &mat1, const Tensor &mat2, const at::Scalar &beta, const at::Scalar &alpha) {
-  TORCH_CHECK(mat1.is_sparse() && !mat2.is_sparse() && !self.is_sparse(), "addmm: expected a dense matrix, a sparse and a dense one");
+  TORCH_CHECK(self.layout() == at::kStrided, "addmm_sparse_dense: expected strided result tensor, got tensor with layout ", self.layout());
+  TORCH_CHECK(mat1.layout() == at::kSparse && mat2.layout() == at::kStrided,
+              "addmm_sparse_dense: expected either 'mat1' to have sparse layout and 'mat2' to have strided layout, got 'mat1' with layout ", mat1.layout(),
+              " and 'mat2' with layout ", mat2.layout());
   TORCH_CHECK(mat1.sparse_dim() == 2, "addmm: matrices expected, got ", mat1.sparse_dim(), "D tensor");
   TORCH_CHECK(mat1.dense_dim() == 0, "addmm: scalar values expected, got ", mat1.dense_dim(), "D values");
   TORCH_CHECK(mat2.dim() == 2, "addmm: matrices expected, got ", mat2.dim(), "D tensor");
   TORCH_CHECK(mat2.size(0) == mat1.size(1), "addmm: Argument #3 (dense): Expected dim 0 size ", mat1.size(1), ", got ", mat2.size(0));
   const Tensor bias = self.expand({mat1.size(0), mat2.size(1)});
-  const Tensor terms = mat2.index_select(0, mat1._indices()[1]).mul(mat1._values().unsqueeze(1));
-  Tensor product = sum_groups(terms, mat1._indices()[0], mat1.size(0)).mul_(alpha);
-  return beta.toComplexDouble() == 0.0 ? product : product.add_(bias.mul(beta));
+  const at::ScalarType type = mat2.scalar_type(), wide = alpha.equal(1) && beta.toComplexDouble() == 0.0 ? type : sum_type(type);
+  const Tensor indices = mat1._indices(), values = mat1._values().to(wide);
+  const Tensor product = product_of_coordinates(indices[0], indices[1], values, mat2.to(wide), mat1.size(0), mat1.is_coalesced());
+  return combined(product, alpha, bias, beta, type);
 }
 
 Tensor &addmm_out(const Tensor &self, const Tensor &mat1, const Tensor &mat2, const at::Scalar &beta, const at::Scalar &alpha, Tensor &out) {
   const Tensor result = sparse_addmm(self, mat1, mat2, beta, alpha);
   at::native::resize_output(out, result.sizes());
   return out.copy_(result);
+}
+
+Tensor &addmm_in_place(Tensor &self, const Tensor &mat1, const Tensor &mat2, const at::Scalar &beta, const at::Scalar &alpha) {
+  return self.copy_(sparse_addmm(self, mat1, mat2, beta, alpha));
 }
 
 Tensor sparse_bmm(const Tensor &self, const Tensor &mat2) {
@@ -207,8 +218,7 @@ Tensor sparse_bmm(const Tensor &self, const Tensor &mat2) {
   const Tensor indices = self._indices(), batch = indices[0];
   const Tensor from = batch.mul(self.size(2)).add(indices[2]), to = batch.mul(self.size(1)).add(indices[1]);
   const Tensor rows = mat2.reshape({mat2.size(0) * mat2.size(1), mat2.size(2)});
-  const Tensor terms = rows.index_select(0, from).mul(self._values().unsqueeze(1));
-  return sum_groups(terms, to, self.size(0) * self.size(1)).view({self.size(0), self.size(1), mat2.size(2)});
+  return product_of_coordinates(to, from, self._values(), rows, self.size(0) * self.size(1), self.is_coalesced()).view({self.size(0), self.size(1), mat2.size(2)});
 }
 
 Tensor &bmm_out(const Tensor &self, const Tensor &mat2, Tensor &out) {
@@ -348,6 +358,21 @@ Tensor sparse_mask(const Tensor &self, const Tensor &mask) {
   return sparse_from(kept, kept.sizes(), kept.sparse_dim(), kept.dense_dim(), kept._indices().clone(), values, kept.is_coalesced());
 }
 
+// self where the mask has entries too, times their number if they are to be counted; zero elsewhere.
+Tensor mask_projection(const Tensor &self, const Tensor &mask, bool counts) {
+  TORCH_CHECK(self.is_sparse() && mask.is_sparse(), "_sparse_mask_projection(): self and the mask must be sparse");
+  TORCH_CHECK(self.sizes().equals(mask.sizes()), "_sparse_mask_projection(): operands have incompatible sizes; self has size ", self.sizes(),
+              " but mask has size ", mask.sizes());
+  TORCH_CHECK(self.sparse_dim() == mask.sparse_dim(), "_sparse_mask_projection(): the number of sparse dimensions in `self` should match that of the `mask`. ",
+              "Got `self.sparse_dim() == ", self.sparse_dim(), "` != `mask.sparse_dim() == ", mask.sparse_dim(), "`.");
+  const Tensor wanted = flat(self._indices(), self.sizes()), masked = std::get<0>(flat(mask._indices(), mask.sizes()).sort());
+  Tensor count = at::searchsorted(masked, wanted, false, /*right=*/true).sub(at::searchsorted(masked, wanted));
+  if (!counts) count = count.clamp_max(1);
+  const Tensor values = self._values(), factors = along_rows(count, values);
+  const Tensor multiplied = values.mul(factors.to(values.scalar_type())).masked_fill(factors.eq(0), 0);
+  return sparse_like(self, self._indices().clone(), multiplied, self.is_coalesced());
+}
+
 // ---- the gradient of a sum ----
 
 Tensor sum_backward(const Tensor &grad, const Tensor &input, at::IntArrayRef dims) {
@@ -383,6 +408,7 @@ TORCH_LIBRARY_IMPL(aten, SparseMPS, m) {
   m.impl("mul.out", TORCH_FN(mul_out));
   m.impl("addmm", TORCH_FN(sparse_addmm));
   m.impl("addmm.out", TORCH_FN(addmm_out));
+  m.impl("addmm_", TORCH_FN(addmm_in_place));
   m.impl("bmm", TORCH_FN(sparse_bmm));
   m.impl("bmm.out", TORCH_FN(bmm_out));
   m.impl("_sparse_sparse_matmul", TORCH_FN(sparse_matmul));
@@ -393,6 +419,7 @@ TORCH_LIBRARY_IMPL(aten, SparseMPS, m) {
   m.impl("_sparse_sum_backward", TORCH_FN(sum_backward));
   m.impl("index_select", TORCH_FN(index_select));
   m.impl("sparse_mask", TORCH_FN(sparse_mask));
+  m.impl("_sparse_mask_projection", TORCH_FN(mask_projection));
 }
 
 }  // namespace openmps::native

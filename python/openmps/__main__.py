@@ -46,6 +46,8 @@ def gather():
         facts["memory"] = _bridge.heap_statistics()
         facts["graphs"] = _bridge.graph_statistics()
         facts["coverage"] = {"native": len(native), "entries": len(native) + len(missing), "missing": missing}
+        facts["sparse_coverage"] = {key: {"native": sum(names.values()), "entries": len(names), "missing": [n for n, there in names.items() if not there]}
+                                    for key, names in _bridge.sparse_coverage().items()}
         facts["cpu_fallback"] = _bridge.fallback_enabled()
     return facts
 
@@ -68,6 +70,8 @@ def show(facts):
         coverage = facts["coverage"]
         print(f"coverage  {coverage['native']} of {coverage['entries']} MPS entries native; the others "
               + ("run on the CPU (PYTORCH_ENABLE_MPS_FALLBACK)" if facts["cpu_fallback"] else "raise NotImplementedError"))
+        coo, csr = (facts["sparse_coverage"][key] for key in ("SparseMPS", "SparseCsrMPS"))
+        print(f"sparse    {coo['native']} of {coo['entries']} SparseMPS entries, {csr['native']} of {csr['entries']} SparseCsrMPS entries")
     print(f"compiler  {facts['compiler'] or 'none: pip install openmps[shaders] to compile shaders of your own'}")
     for name, value in facts["environment"].items():
         print(f"setting   {name}={value}")

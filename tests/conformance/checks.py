@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The checks of one case: forward, noncontiguous, out, inplace, error, gradient. Each gives a list of failures, at most one a kind."""
+"""The checks of one case: forward, noncontiguous, out, inplace, error, gradient, sparse. Each gives a list of failures, at most one a kind."""
 import copy
 import re
 import warnings
@@ -204,6 +204,10 @@ class OperatorCase(Case):
                     self.double += 1
                     continue
                 self.one(checks, place, number, sample)
+        if "sparse" in checks:
+            for number, (layout, sample) in enumerate(samples_.sparse_samples(self.entry, self.dtype, limit)):
+                arguments = operator_arguments(sample)
+                self.attempt("sparse", number, arguments, lambda: self.compare(self.entry.op, arguments))
         if "gradient" in checks and self.entry.supports_autograd and not self.random and self.differentiable():
             self.gradient(limit)
 
@@ -232,7 +236,7 @@ class OperatorCase(Case):
     def out(self, op, arguments, variant):
         """out= with other strides, out= of no elements, out= of another dtype. Two CPU tensors are made, equal, one goes to the device."""
         result, error = call(op, copied(arguments))
-        if error is not None or not tensors(arguments) or not all(isinstance(r, torch.Tensor) for r in flatten(result)):
+        if error is not None or not tensors(arguments) or not all(isinstance(r, torch.Tensor) and r.layout == torch.strided for r in flatten(result)):
             return
         outs = [make_out(r, variant) for r in flatten(result)]
         single = isinstance(result, torch.Tensor)

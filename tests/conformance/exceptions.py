@@ -9,7 +9,7 @@ A line of not_yet.txt whose reason begins with [all] fails only when all samples
 import pathlib
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-CHECKS = ("forward", "noncontiguous", "out", "inplace", "error", "gradient")
+CHECKS = ("forward", "noncontiguous", "out", "inplace", "error", "gradient", "sparse")
 
 
 class Rule:

@@ -9,7 +9,7 @@ from torch.testing._internal.common_device_type import precisionOverride, tolera
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.common_modules import module_db
 from torch.testing._internal.common_utils import noncontiguous_like
-from torch.testing._internal.opinfo.core import DecorateInfo
+from torch.testing._internal.opinfo.core import DecorateInfo, UnaryUfuncInfo
 
 from tests.python import compare
 
@@ -72,6 +72,29 @@ def operator_samples(op, dtype, limit, requires_grad=False):
         for tensor in STAY_ON_CPU[op.full_name](sample):
             tensor.stays = True
     return picked
+
+
+MOST_SPARSE = 10_000  # elements of a sparse sample: a few of OpInfo's are many times larger, and say nothing more
+SPARSE_LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+
+
+def sparse_samples(op, dtype, limit):
+    """(layout, sample) of OpInfo's sparse inputs, for the layouts that it says the operator has; for unary operators a few of its dense ones."""
+    for layout in SPARSE_LAYOUTS:
+        if not op.supports_sparse_layout(layout):
+            continue
+        seed()
+        name = str(layout).removeprefix("torch.")
+        source = getattr(op, f"sample_inputs_{name}_func")
+        if "unspecified" not in source.__name__:
+            small = (sample for sample in source(op, "cpu", dtype, False) if sample.input.numel() <= MOST_SPARSE)
+            yield from ((layout, sample) for _, sample in spread(small, limit and limit // 4))
+        elif isinstance(op, UnaryUfuncInfo):
+            blocks = {"blocksize": (1, 1)} if layout in (torch.sparse_bsr, torch.sparse_bsc) else {}
+            dense = [s for s in op.sample_inputs("cpu", dtype) if s.input.dim() >= 2 and s.input.numel() and not s.input.is_conj()]
+            for sample in dense[:2]:
+                sample.input = sample.input.detach().to_sparse(layout=layout, **blocks)
+                yield layout, sample
 
 
 def module_samples(info, dtype, training, limit, requires_grad=False):

@@ -23,7 +23,8 @@ from tests.conformance.samples import OPERATORS, dtypes_of  # noqa: E402
 # Kernels of the wheel that only rearrange metadata or call other operators through the dispatcher (EXPORTED in bridge/codegen/generate.py),
 # and helpers without arithmetic.
 COMPOSITIONS = {
-    "_reshape_alias", "as_strided_tensorimpl", "cholesky_inverse", "cholesky_out", "dense_to_sparse", "hardtanh", "hardtanh_",
+    "_reshape_alias", "as_strided_tensorimpl", "cholesky_inverse", "cholesky_out", "dense_to_sparse", "dense_to_sparse_bsc", "dense_to_sparse_bsr",
+    "dense_to_sparse_csc", "dense_to_sparse_csr", "hardtanh", "hardtanh_",
     "hardtanh_out", "index_fill_", "is_set_to", "isnan", "linalg_householder_product", "lstm", "mvlgamma_out", "permute", "remainder",
     "resize_output", "resize_output_check", "result_type", "roll", "rsub", "set_", "set_tensor_", "structured__linalg_det_out",
     "structured__linalg_slogdet_out", "structured_isin_Tensor_Scalar_out", "structured_linalg_lu_out", "unfold", "update_result_type_state",
@@ -32,16 +33,16 @@ COMPOSITIONS = {
 
 
 def shared_by_sparse():
-    """The kernels that upstream's sparse MPS keys have in common with the CPU's: compositions, bridge/codegen/generate.py registers them."""
+    """The CPU's kernels for sparse tensors that are CUDA's or MPS's too: compositions, bridge/codegen/generate.py registers them."""
     folder = os.path.join(os.path.dirname(torchgen.__file__), "packaged/ATen/native")
     indices = parse_native_yaml(f"{folder}/native_functions.yaml", f"{folder}/tags.yaml").backend_indices
     found = set()
-    for mps, cpu in ((DispatchKey.SparseMPS, DispatchKey.SparseCPU), (DispatchKey.SparseCsrMPS, DispatchKey.SparseCsrCPU)):
-        for name, kernel in indices[mps].index.items():
-            theirs = indices[cpu].index.get(name)
-            if theirs and theirs.kernel == kernel.kernel:
+    for kind in ("Sparse", "SparseCsr"):
+        cpu, cuda, mps = (indices[getattr(DispatchKey, kind + device)].index for device in ("CPU", "CUDA", "MPS"))
+        for name, kernel in cpu.items():
+            if kernel.kernel in {index[name].kernel for index in (cuda, mps) if name in index}:
                 found |= {kernel.kernel, f"{kernel.kernel}_symint"}
-    return found
+    return found | {"get_reduction_enum"}
 
 
 FALLBACK = {"cpu_fallback"}  # only with PYTORCH_ENABLE_MPS_FALLBACK=1
