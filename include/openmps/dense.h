@@ -2,7 +2,7 @@
  *
  * dense: the provider of dense maths (gemm, convolution, matrix factorisations), as on Apple a vendor's library.
  *
- * A provider works on addresses: a step calls it on the stream's executor thread when the operands are ready. It must not touch
+ * A provider works on addresses: a step calls it, mostly on the stream's executor thread, when the operands are ready. It must not touch
  * OpenMPS objects, must not wait for the caller, and turns its own failures into PROVIDER_ERROR with a text. What a device's provider
  * does not take (or where there is none), OpenMPS's own kernels do; factorisations need one.
  */
@@ -134,6 +134,8 @@ typedef struct mps_dense_provider {
   mps_status (*convolution)(const mps_dense_convolution *call);
   mps_status (*convolution_backward)(const mps_dense_convolution_backward *call);
   mps_status (*factorize)(const mps_dense_factorization *call); /* kinds from CHOLESKY on; may be NULL */
+  /* Which calls any thread may make: one that waits for the stream then makes them itself. NULL: none, all are the executor's. */
+  bool (*anywhere)(mps_dense_kind kind, mps_dtype dtype);
 } mps_dense_provider;
 
 /* The provider of a device; the struct must live as long as the process. NULL takes it away: calls encoded from then on use OpenMPS's kernels. */
@@ -148,11 +150,11 @@ MPS_API uint32_t mps_dense_thread_count(void);
 
 #define MPS_DENSE_MAX_PARAMETER_BYTES 4096
 
-/* Any other dense call (a factorisation): runs `function(parameters)` on the executor. `parameters` are copied (at most
- * MPS_DENSE_MAX_PARAMETER_BYTES); `buffers` are those that it touches. `label` lives for ever; `cost` is in nanoseconds on one core. */
+/* Any other dense call (a factorisation): runs `function(parameters)`, on the executor alone unless `anywhere`. `parameters` are copied (at
+ * most MPS_DENSE_MAX_PARAMETER_BYTES); `buffers` are those that it touches. `label` lives for ever; `cost` is in nanoseconds on one core. */
 MPS_API MPS_WARN_UNUSED mps_status mps_dense_call(mps_stream *stream, const char *label, mps_status (*function)(const void *parameters),
                                                   const void *parameters, uint32_t parameter_bytes, mps_buffer *const *buffers,
-                                                  uint32_t buffer_count, double cost);
+                                                  uint32_t buffer_count, bool anywhere, double cost);
 
 #ifdef __cplusplus
 }

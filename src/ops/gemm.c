@@ -144,7 +144,7 @@ static mps_status encode_call(mps_stream *stream, const char *label, const mps_g
   if (g->k > 0) buffers[count++] = g->b.buffer;
   if (g->has_bias) buffers[count++] = g->bias.buffer;
   double cost = 300.0 + PROVIDER_NS * (double)g->batch * (double)g->m * (double)g->n * (double)(g->k + 1);
-  return mps_dense_call(stream, label, run_call, &c, sizeof c, buffers, count, cost);
+  return mps_dense_call(stream, label, run_call, &c, sizeof c, buffers, count, mps_dense_is_anywhere(provider, MPS_DENSE_GEMM, g->dtype), cost);
 }
 
 static void set_strides(int64_t to[3], const mps_gemm_operand *operand) { memcpy(to, operand->strides, sizeof operand->strides); }

@@ -174,7 +174,8 @@ static mps_status encode(mps_stream *stream, const char *label, mps_dense_factor
     if (places[i].buffer != NULL) buffers[buffer_count++] = places[i].buffer;
   }
   linalg_call c = {provider->factorize, *call};
-  MPS_TRY(mps_dense_call(stream, label, run_call, &c, sizeof c, buffers, buffer_count, cost));
+  const bool anywhere = mps_dense_is_anywhere(provider, call->kind, call->dtype);
+  MPS_TRY(mps_dense_call(stream, label, run_call, &c, sizeof c, buffers, buffer_count, anywhere, cost));
   for (uint32_t i = 0; i < count; i++)
     if (places[i].owned && operands[i].out != NULL) MPS_TRY(mps_op_copy(stream, &places[i].temporary, operands[i].out));
   return MPS_STATUS_OK;
