@@ -163,6 +163,53 @@ inline mps_status alone(const std::function<void()> &work) {
 // work(i) for each item, several to a piece where they are small. `nanoseconds` is one item's cost.
 mps_status each_item(const Call &c, double nanoseconds, const std::function<void(int64_t)> &work);
 
+// What factors and solves have in common.
+inline double real_count(int64_t a, int64_t b, int64_t c) { return static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(c); }
+template <class T>
+double factor_cost(double macs) {
+  constexpr double kMacsPerNs = 20.0;
+  return 500.0 + macs * (is_complex<T> ? 4.0 : 1.0) / kMacsPerNs;
+}
+inline int64_t width(int64_t begin, int64_t size, int64_t block = kBlock) { return std::min(block, size - begin); }
+inline char letter(mps_dense_transpose transpose) { return transpose == MPS_DENSE_PLAIN ? 'N' : transpose == MPS_DENSE_TRANSPOSED ? 'T' : 'C'; }
+
+// work(item, first right-hand side, how many): along right-hand sides where there are many, else along items.
+mps_status each_side(const Call &c, double nanoseconds, const std::function<void(int64_t, int64_t, int64_t)> &work);
+
+// Copies between strides, in tiles that stay in the cache.
+template <class T>
+void copy_matrix(int64_t rows, int64_t columns, const T *from, int64_t from_row, int64_t from_column, bool conjugate, T *to, int64_t to_row,
+                 int64_t to_column) {
+  constexpr int64_t kTile = 16;
+  for (int64_t c0 = 0; c0 < columns; c0 += kTile)
+    for (int64_t r0 = 0; r0 < rows; r0 += kTile)
+      for (int64_t c = c0; c < std::min(columns, c0 + kTile); c++)
+        for (int64_t r = r0; r < std::min(rows, r0 + kTile); r++) {
+          const T value = from[r * from_row + c * from_column];
+          if constexpr (is_complex<T>)
+            to[r * to_row + c * to_column] = conjugate ? std::conj(value) : value;
+          else
+            to[r * to_row + c * to_column] = value;
+        }
+}
+
+// Item `index` of a in columns, in memory of the calling thread unless it is there already; and where it goes after the call.
+template <class T>
+Columns<T> bring(const Call &c, int64_t index, int64_t rows, int64_t columns) {
+  Columns<T> a = item<T>(c.a, index);
+  if (!a) a = {static_cast<T *>(scratch(0, static_cast<size_t>(rows * columns) * sizeof(T))), static_cast<int>(std::max<int64_t>(rows, 1))};
+  if (c.from.data != nullptr)
+    copy_matrix<T>(rows, columns, static_cast<const T *>(c.from.data) + index * c.from.batch_stride, c.from.row_stride, c.from.column_stride,
+                   c.from.conjugate, a.data, 1, a.leading);
+  return a;
+}
+template <class T>
+void take(const Call &c, int64_t index, int64_t rows, int64_t columns, Columns<T> a) {
+  if (c.to.data != nullptr)
+    copy_matrix<T>(rows, columns, a.data, 1, a.leading, false, static_cast<T *>(c.to.data) + index * c.to.batch_stride, c.to.row_stride,
+                   c.to.column_stride);
+}
+
 // The calls, a file a kind of factorisation.
 template <class T>
 mps_status cholesky(const Call &c);

@@ -114,12 +114,16 @@ typedef enum mps_dense_driver { MPS_DENSE_GELS, MPS_DENSE_GELSY, MPS_DENSE_GELSD
  * LEAST_SQUARES       a <> f m x n, destroyed; b <> f max(m, n) x k; by `driver`, singular values below `tolerance` times the largest
  *                     count as 0; unless absent values > r min(m, n), ranks > i64; info >
  *
+ * CHOLESKY and FACTOR_LU may be given `from`, memory of any strides that holds a before the call, and instead of a (absent then) `to`, where it
+ * goes. from and to are the same memory or do not overlap.
+ *
  * info (i32, one an item) is LAPACK's: 0 or how it failed. */
 typedef struct mps_dense_factorization {
   mps_dense_kind kind;
   mps_dtype dtype;
   int64_t batch, m, n, k;
   mps_dense_columns a, b, left, right, values, pivots, ranks, info;
+  mps_dense_matrix from, to; /* data NULL: absent */
   mps_dense_transpose transpose; /* of op(a) in SOLVE_LU, SOLVE_TRIANGULAR; of Q in MULTIPLY_Q (TRANSPOSED of a complex Q is the adjoint) */
   mps_dense_driver driver;
   bool upper, is_left, unit, hermitian, full, vectors;
