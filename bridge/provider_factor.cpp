@@ -90,18 +90,21 @@ mps_status cholesky(const Call &c) {
   const double item_cost = factor_cost<T>(real_count(c.n, c.n, c.n) / 6.0);
   if (!is_cut(c, item_cost))
     return each_item(c, item_cost, [&](int64_t i) {
-      Columns<T> a = bring<T>(c, i, c.n, c.n);
-      set_info(c, i, factor_block(c.upper ? 'U' : 'L', c.n, a));
-      clear_other(c.upper, c.n, a);
-      take<T>(c, i, c.n, c.n, a);
+      (void)on_matrix<T>(c, i, c.n, c.n, false, [&](Columns<T> a) {
+        set_info(c, i, factor_block(c.upper ? 'U' : 'L', c.n, a));
+        clear_other(c.upper, c.n, a);
+        return MPS_STATUS_OK;
+      });
     });
   for (int64_t i = 0; i < c.batch; i++) {
-    int info = 0;
-    Columns<T> a = bring<T>(c, i, c.n, c.n);
-    if (mps_status status = cholesky_pieces(c.upper, c.n, a, &info); status != MPS_STATUS_OK) return status;
-    set_info(c, i, info);
-    clear_other(c.upper, c.n, a);
-    take<T>(c, i, c.n, c.n, a);
+    const mps_status status = on_matrix<T>(c, i, c.n, c.n, true, [&](Columns<T> a) {
+      int info = 0;
+      const mps_status found = cholesky_pieces(c.upper, c.n, a, &info);
+      set_info(c, i, info);
+      clear_other(c.upper, c.n, a);
+      return found;
+    });
+    if (status != MPS_STATUS_OK) return status;
   }
   return MPS_STATUS_OK;
 }
@@ -113,7 +116,7 @@ mps_status cholesky_inverse(const Call &c) {
 
 template <class T>
 mps_status cholesky_solve(const Call &c) {
-  return each_side(c, factor_cost<T>(real_count(c.n, c.n, c.k)), [&](int64_t i, int64_t begin, int64_t size) {
+  return each_side(c, solve_cost<T>(real_count(c.n, c.n, c.k)), [&](int64_t i, int64_t begin, int64_t size) {
     const char uplo = c.upper ? 'U' : 'L';
     const int n = static_cast<int>(c.n), k = static_cast<int>(size);
     Columns<T> a = item<T>(c.a, i), b = item<T>(c.b, i).part(0, begin);
@@ -124,7 +127,7 @@ mps_status cholesky_solve(const Call &c) {
 
 template <class T>
 mps_status solve_triangular(const Call &c) {
-  return each_side(c, factor_cost<T>(real_count(c.n, c.n, c.k) / 2.0), [&](int64_t i, int64_t begin, int64_t size) {
+  return each_side(c, solve_cost<T>(real_count(c.n, c.n, c.k) / 2.0), [&](int64_t i, int64_t begin, int64_t size) {
     const char uplo = c.upper ? 'U' : 'L', diagonal = c.unit ? 'U' : 'N', trans = letter(c.transpose);
     Columns<T> a = item<T>(c.a, i), b = item<T>(c.b, i);
     if (c.is_left)
@@ -149,7 +152,7 @@ mps_status factor_ldl(const Call &c) {
 
 template <class T>
 mps_status solve_ldl(const Call &c) {
-  return each_side(c, factor_cost<T>(real_count(c.n, c.n, c.k)), [&](int64_t i, int64_t begin, int64_t size) {
+  return each_side(c, solve_cost<T>(real_count(c.n, c.n, c.k)), [&](int64_t i, int64_t begin, int64_t size) {
     const char uplo = 'L';
     const int n = static_cast<int>(c.n), k = static_cast<int>(size);
     Columns<T> a = item<T>(c.a, i), b = item<T>(c.b, i).part(0, begin);

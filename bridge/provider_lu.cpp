@@ -8,9 +8,15 @@
 namespace openmps::dense {
 namespace {
 
-constexpr int64_t kSmall = 32;         // columns that LAPACK factors at once
-constexpr int64_t kPanel = 64;         // of a large matrix
-constexpr double kCutAloneNs = 150e3;  // a single matrix is cut from this cost on
+constexpr int64_t kSmall = 32;  // columns that LAPACK factors at once
+// From these costs on each matrix is cut, a single one and few ones: else items are spread.
+constexpr double kCutAloneNs = 300e3, kCutManyNs = 5e6;
+
+// Searching pivots and exchanging rows take their time in small matrices.
+template <class T>
+double lu_cost(const Call &c) {
+  return factor_cost<T>(real_count(c.m, c.n, std::min(c.m, c.n)) / 3.0) + 6.0 * real_count(c.m, c.n, 1);
+}
 
 template <class T>
 int factor_small(int64_t m, int64_t n, Columns<T> a, int *pivots) {
@@ -65,11 +71,11 @@ int factor_columns(int64_t m, int64_t n, Columns<T> a, int *pivots) {
 
 template <class T>
 mps_status lu_pieces(int64_t m, int64_t n, Columns<T> a, int *pivots, int *info) {
-  const int64_t k = std::min(m, n), block = n <= 512 ? kPanel : kBlock;
+  const int64_t k = std::min(m, n), panel = k <= 384 ? 32 : 64, block = n <= 512 ? 64 : kBlock;
   int found = 0;
-  mps_status status = alone([&] { found = factor_columns(m, std::min(kPanel, k), a, pivots); });
-  for (int64_t j = 0; j < k && status == MPS_STATUS_OK; j += kPanel) {
-    const int64_t w = width(j, k, kPanel), next = j + w, ahead = std::max<int64_t>(width(next, k, kPanel), 0), rest = next + ahead;
+  mps_status status = alone([&] { found = factor_columns(m, std::min(panel, k), a, pivots); });
+  for (int64_t j = 0; j < k && status == MPS_STATUS_OK; j += panel) {
+    const int64_t w = width(j, k, panel), next = j + w, ahead = std::max<int64_t>(width(next, k, panel), 0), rest = next + ahead;
     if (found > 0 && *info == 0) *info = static_cast<int>(j) + found;
     // The next panel, the columns behind it, those before.
     const uint32_t first = ahead > 0 ? 1 : 0, behind = blocks(n - rest, block), before = blocks(j);
@@ -98,53 +104,63 @@ void check_lu_pivots(const int *pivots, int64_t n) {
   }
 }
 
+// Triangles of op(A) = op(L U): `upper` of the factors or lower. What lies transposed has its triangles and transposes exchanged.
+template <class T>
+void solve_factor(const Call &c, bool upper, int64_t m, int64_t n, Columns<T> a, Columns<T> x) {
+  const char side = c.is_left ? 'L' : 'R', diagonal = upper ? 'N' : 'U';
+  const char trans = c.turned ? (c.transpose == MPS_DENSE_PLAIN ? 'T' : 'N') : letter(c.transpose);
+  solve_triangle(side, upper != c.turned ? 'U' : 'L', trans, diagonal, m, n, a, x);
+}
+
 // Right-hand sides [begin, begin + size) of one item: columns of b, or rows where the matrix is on the right.
 template <class T>
 void solve_with_lu(const Call &c, int64_t index, int64_t begin, int64_t size) {
   Columns<T> a = item<T>(c.a, index), b = item<T>(c.b, index);
   const int *pivots = item<int>(c.pivots, index).data;
-  const char trans = letter(c.transpose);
+  const bool plain = c.transpose == MPS_DENSE_PLAIN;
   check_lu_pivots(pivots, c.n);
   if (c.is_left) {
     Columns<T> x = b.part(0, begin);
-    if (trans == 'N') exchange_rows(size, x, pivots, c.n, true);
-    solve_triangle('L', trans == 'N' ? 'L' : 'U', trans, trans == 'N' ? 'U' : 'N', c.n, size, a, x);
-    solve_triangle('L', trans == 'N' ? 'U' : 'L', trans, trans == 'N' ? 'N' : 'U', c.n, size, a, x);
-    if (trans != 'N') exchange_rows(size, x, pivots, c.n, false);
+    if (plain) exchange_rows(size, x, pivots, c.n, true);
+    solve_factor(c, !plain, c.n, size, a, x);
+    solve_factor(c, plain, c.n, size, a, x);
+    if (!plain) exchange_rows(size, x, pivots, c.n, false);
     return;
   }
   Columns<T> x = b.part(begin, 0);
-  if (trans != 'N') exchange_columns(size, x, pivots, c.n, true);
-  solve_triangle('R', trans == 'N' ? 'U' : 'L', trans, trans == 'N' ? 'N' : 'U', size, c.n, a, x);
-  solve_triangle('R', trans == 'N' ? 'L' : 'U', trans, trans == 'N' ? 'U' : 'N', size, c.n, a, x);
-  if (trans == 'N') exchange_columns(size, x, pivots, c.n, false);
+  if (!plain) exchange_columns(size, x, pivots, c.n, true);
+  solve_factor(c, plain, size, c.n, a, x);
+  solve_factor(c, !plain, size, c.n, a, x);
+  if (plain) exchange_columns(size, x, pivots, c.n, false);
 }
 
 }  // namespace
 
 template <class T>
 mps_status factor_lu(const Call &c) {
-  const double item_cost = factor_cost<T>(real_count(c.m, c.n, std::min(c.m, c.n)) / 3.0);
-  if (!is_cut(c, item_cost) && !(c.batch == 1 && item_cost > kCutAloneNs))
+  const double item_cost = lu_cost<T>(c);
+  if (item_cost <= kCutAloneNs || (c.batch > 1 && (c.batch >= 16 || item_cost <= kCutManyNs)))
     return each_item(c, item_cost, [&](int64_t i) {
-      Columns<T> a = bring<T>(c, i, c.m, c.n);
-      set_info(c, i, factor_columns(c.m, c.n, a, item<int>(c.pivots, i).data));
-      take<T>(c, i, c.m, c.n, a);
+      (void)on_matrix<T>(c, i, c.m, c.n, false, [&](Columns<T> a) {
+        set_info(c, i, factor_columns(c.m, c.n, a, item<int>(c.pivots, i).data));
+        return MPS_STATUS_OK;
+      });
     });
   for (int64_t i = 0; i < c.batch; i++) {
-    int info = 0;
-    Columns<T> a = bring<T>(c, i, c.m, c.n);
-    mps_status status = lu_pieces(c.m, c.n, a, item<int>(c.pivots, i).data, &info);
+    const mps_status status = on_matrix<T>(c, i, c.m, c.n, true, [&](Columns<T> a) {
+      int info = 0;
+      const mps_status found = lu_pieces(c.m, c.n, a, item<int>(c.pivots, i).data, &info);
+      set_info(c, i, info);
+      return found;
+    });
     if (status != MPS_STATUS_OK) return status;
-    set_info(c, i, info);
-    take<T>(c, i, c.m, c.n, a);
   }
   return MPS_STATUS_OK;
 }
 
 template <class T>
 mps_status solve_lu(const Call &c) {
-  const double nanoseconds = factor_cost<T>(real_count(c.n, c.n, c.k));
+  const double nanoseconds = solve_cost<T>(real_count(c.n, c.n, c.k));
   return each_side(c, nanoseconds, [&](int64_t i, int64_t begin, int64_t size) { solve_with_lu<T>(c, i, begin, size); });
 }
 

@@ -162,11 +162,7 @@ void structured_linalg_lu_solve_out::impl(const at::Tensor &LU, const at::Tensor
 
 void structured__linalg_solve_ex_out_mps::impl(const at::Tensor &A, const at::Tensor &B, bool left, bool check_errors, const at::Tensor &result,
                                                const at::Tensor &LU, const at::Tensor &pivots, const at::Tensor &info) {
-  // PyTorch wants LU in rows on this device, LAPACK in columns.
-  const at::Tensor lu = empty_columns(LU.sizes(), LU.options());
-  run_solve(A, B, left, check_errors, "torch.linalg.solve_ex", result, lu, pivots, info);
-  at::Tensor out = LU;
-  out.copy_(lu);
+  run_solve(A, B, left, check_errors, "torch.linalg.solve_ex", result, LU, pivots, info);
 }
 
 void structured_linalg_inv_ex_out_mps::impl(const at::Tensor &A, bool check_errors, const at::Tensor &inverse, const at::Tensor &info) {

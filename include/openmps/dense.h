@@ -127,6 +127,7 @@ typedef struct mps_dense_factorization {
   mps_dense_transpose transpose; /* of op(a) in SOLVE_LU, SOLVE_TRIANGULAR; of Q in MULTIPLY_Q (TRANSPOSED of a complex Q is the adjoint) */
   mps_dense_driver driver;
   bool upper, is_left, unit, hermitian, full, vectors;
+  bool turned; /* SOLVE_LU: a is the transpose of the factors (never with ADJOINT of c64) */
   double tolerance;
 } mps_dense_factorization;
 

@@ -75,9 +75,12 @@ mps_status mps_op_linalg_lu_solve(mps_stream *stream, const mps_tensor *LU, cons
   MPS_TRY(mps_linalg_open_system("linalg.lu_solve", "LU", LU, B, left, MPS_DENSE_SOLVE_LU, &call));
   MPS_TRY(mps_linalg_check_batch("linalg.lu_solve", LU, 2, pivots, 1));
   call.transpose = adjoint ? MPS_DENSE_ADJOINT : MPS_DENSE_PLAIN;
-  mps_tensor from, to;
+  mps_tensor from, to, factors = *LU;
   turn(&call, B, out, &from, &to);
-  const mps_linalg_operand operands[] = {mps_linalg_input(LU, 2, &call.a), mps_linalg_input(pivots, 1, &call.pivots),
+  const bool rows = LU->flags == 0 && LU->strides[LU->rank - 1u] == 1 && LU->strides[LU->rank - 2u] >= call.n;
+  call.turned = rows && !(call.transpose == MPS_DENSE_ADJOINT && call.dtype == MPS_DTYPE_C64);
+  if (call.turned) factors = swapped(LU);
+  const mps_linalg_operand operands[] = {mps_linalg_input(&factors, 2, &call.a), mps_linalg_input(pivots, 1, &call.pivots),
                                          mps_linalg_becomes(&from, &to, 2, &call.b)};
   return mps_linalg_run(stream, "linalg.lu_solve", &call, operands, 3, product(call.n, call.n, call.k));
 }
