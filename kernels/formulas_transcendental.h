@@ -153,6 +153,11 @@ struct nextafter_half {
   }
 };
 
+// Exact, or rounded once among the subnormals. From 400 on every exponent gives the same.
+struct ldexp {
+  METAL_FUNC float operator()(float a, float b) const { return metal::ldexp(a, int(metal::clamp(b, -400.0f, 400.0f))); }
+};
+
 }  // namespace formula
 
 #endif

@@ -11,6 +11,7 @@
 #include "openmps/ops/pointwise_activation.h"
 #include "openmps/ops/pointwise_comparison.h"
 #include "openmps/ops/pointwise_special.h"
+#include "openmps/ops/pointwise_transcendental.h"
 
 namespace openmps::native {
 
@@ -402,6 +403,18 @@ std::tuple<Tensor &, Tensor &> frexp_out(const Tensor &self, Tensor &mantissa, T
   return std::forward_as_tuple(mantissa, exponent);
 }
 
+// Whole exponents scale exactly; with others ldexp is a product, as on the CPU.
+bool scales(const Tensor &self, const Tensor &other) { return at::isFloatingType(self.scalar_type()) && at::isIntegralType(other.scalar_type(), false); }
+Tensor ldexp_by(const Tensor &self, const Tensor &other) {
+  return scales(self, other) ? binary(mps_op_ldexp, self, other) : at::mul(self, at::pow(2.0, other));
+}
+Tensor &ldexp_by_out(const Tensor &self, const Tensor &other, Tensor &out) {
+  const at::ScalarType type = at::result_type(self, other), result = at::isIntegralType(type, true) ? at::typeMetaToScalarType(at::get_default_dtype()) : type;
+  TORCH_CHECK(at::canCast(result, out.scalar_type()), "ldexp can't be cast to the desired output type ", out.scalar_type());
+  return scales(self, other) ? binary_out(mps_op_ldexp, self, other, out) : at::mul_out(out, self, at::pow(2.0, other));
+}
+Tensor &ldexp_in_place(Tensor &self, const Tensor &other) { return ldexp_by_out(self, other, self); }
+
 }  // namespace
 
 }  // namespace openmps::native
@@ -414,6 +427,9 @@ TORCH_LIBRARY_IMPL(aten, MPS, m) {
   m.impl("heaviside_", TORCH_FN(heaviside_));
   m.impl("heaviside.out", TORCH_FN(heaviside_out));
   m.impl("frexp.Tensor_out", TORCH_FN(frexp_out));
+  m.impl("ldexp.Tensor", TORCH_FN(ldexp_by));
+  m.impl("ldexp.out", TORCH_FN(ldexp_by_out));
+  m.impl("ldexp_", TORCH_FN(ldexp_in_place));
   m.impl("special_ndtri", TORCH_FN(float_unary<mps_op_special_ndtri>));
   m.impl("special_ndtri.out", TORCH_FN(float_unary_out<mps_op_special_ndtri>));
   m.impl("special_log_ndtr", TORCH_FN(float_unary<mps_op_special_log_ndtr>));

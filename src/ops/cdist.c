@@ -121,6 +121,17 @@ static mps_status forward(mps_stream *stream, const char *label, const mps_tenso
   return status;
 }
 
+/* The distances of halves in float: the infinite norm's gradient asks which column is the distance, and no column is the rounded one. */
+static mps_status add_exact_distances(mps_stream *stream, cdist_call *call, const mps_tensor *x1, const mps_tensor *x2, double p, const mps_tensor *distances,
+                                      bool triangle) {
+  const uint32_t i = call->count;
+  mps_status status = mps_operand_create(stream, MPS_DTYPE_F32, distances->rank, distances->sizes, &call->operands[i]);
+  if (status != MPS_STATUS_OK) return status;
+  call->owned[i] = call->operands[i].buffer;
+  call->count++;
+  return forward(stream, call->label, x1, x2, p, triangle, &call->operands[i]);
+}
+
 static mps_status backward(mps_stream *stream, const char *label, const mps_tensor *grad, const mps_tensor *x1, const mps_tensor *x2, double p,
                            const mps_tensor *distances, bool triangle, const mps_tensor *out) {
   if (p == 0.0 || mps_tensor_element_count(distances) == 0) return mps_operand_fill(stream, out, mps_scalar_int(0));
@@ -128,7 +139,10 @@ static mps_status backward(mps_stream *stream, const char *label, const mps_tens
   mps_status status = add_operand(stream, &call, x1);
   if (status == MPS_STATUS_OK) status = add_operand(stream, &call, x2);
   if (status == MPS_STATUS_OK) status = add_operand(stream, &call, grad);
-  if (status == MPS_STATUS_OK) status = add_operand(stream, &call, distances);
+  if (status == MPS_STATUS_OK && isinf(p) && distances->dtype != MPS_DTYPE_F32)
+    status = add_exact_distances(stream, &call, x1, x2, p, distances, triangle);
+  else if (status == MPS_STATUS_OK)
+    status = add_operand(stream, &call, distances);
   if (status == MPS_STATUS_OK) status = add_result(stream, &call, out);
   plan(&call, x1, x2, p, triangle, true);
   if (status == MPS_STATUS_OK) status = encode(stream, &call, "cdist_backward", norm_of(p, true));

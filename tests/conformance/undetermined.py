@@ -99,9 +99,11 @@ TOLERANCES = {
     ("pow", torch.complex64): (1e-5, 1e-5), ("__rpow__", torch.complex64): (1e-5, 1e-5),
     # x / (1 + exp(-x)) near the poles, where 1 and exp(-x) cancel.
     ("nn.functional.silu.complex", torch.complex64): (2e-5, 1e-5),
+    # |x|^2 + |y|^2 - 2xy cancels where the distance is small, and the gradient divides by it.
+    ("cdist", torch.float32): (2e-5, 2e-5),
     # A composite of ten operators, each of which rounds to half.
-    ("nn.functional.linear_cross_entropy.chunked_none", torch.float16): (2e-2, 1e-3),
-    ("nn.functional.linear_cross_entropy.chunked_none", torch.bfloat16): (1e-1, 2e-2),
+    **{(f"nn.functional.linear_cross_entropy.{kind}", torch.float16): (2e-2, 1e-3) for kind in ("chunked", "chunked_none")},
+    **{(f"nn.functional.linear_cross_entropy.{kind}", torch.bfloat16): (1e-1, 2e-2) for kind in ("chunked", "chunked_none")},
     **{(name, torch.float16): (2e-2, 5e-3) for name in TRANSFORMERS},
 }
 

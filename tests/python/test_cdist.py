@@ -77,7 +77,12 @@ def test_half(dtype):
         expected = torch.cdist(x.float(), y.float(), p)
         torch.testing.assert_close(result.cpu(), expected.to(dtype))
         gradient = torch.ops.aten._cdist_backward(to_mps(grad), to_mps(x), to_mps(y), p, result)
-        reference = torch.ops.aten._cdist_backward(grad.float(), x.float(), y.float(), p, result.cpu().float())
+        a, b = x.float().requires_grad_(), y.float()
+        reference = torch.autograd.grad(torch.cdist(a, b, p), a, grad.float())[0]  # its distances are not rounded to half
+        torch.testing.assert_close(gradient.cpu(), reference.to(dtype), rtol=2e-2, atol=2e-2)
+        a, on_device = x.float().requires_grad_(), to_mps(x).requires_grad_()
+        reference = torch.autograd.grad(F.pdist(a, p).sum(), a)[0]
+        gradient = torch.autograd.grad(F.pdist(on_device, p).sum(), on_device)[0]
         torch.testing.assert_close(gradient.cpu(), reference.to(dtype), rtol=2e-2, atol=2e-2)
 
 

@@ -413,3 +413,27 @@ def test_dropout_backward_takes_any_dtype(grad, mask):
     expected = torch.ops.aten.native_dropout_backward(torch.tensor([1, 2, 0, 5]).to(grad), torch.tensor([1, 0, 1, 1]).to(mask), 1.25)
     actual = torch.ops.aten.native_dropout_backward(torch.tensor([1, 2, 0, 5]).to(grad).to("mps"), torch.tensor([1, 0, 1, 1]).to(mask).to("mps"), 1.25)
     torch.testing.assert_close(actual.cpu(), expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_ldexp(dtype):
+    """Whole exponents of every dtype scale exactly; 0-d, broadcast, in place, out=, with gradients; mixed with other operands."""
+    x = values((5, 7), dtype)
+    for integer in INTS:
+        n = (torch.arange(7) * 9 - (0 if integer == torch.uint8 else 30)).to(integer)
+        check(torch.ldexp(x.to("mps"), n.to("mps")), torch.ldexp(x, n))
+        check(torch.ldexp(x.to("mps").t(), n[0].to("mps")), torch.ldexp(x.t(), n[0]))
+        check(x.to("mps").ldexp_(n.to("mps")), x.clone().ldexp_(n))
+        out = torch.empty(14, 5, dtype=dtype, device="mps")[::2].t()
+        check(torch.ldexp(x.to("mps"), n.to("mps"), out=out), torch.ldexp(x, n))
+    far = torch.tensor([2**31 - 1, -(2**31), 128, 1000, -1000, -149, 0])
+    check(torch.ldexp(x.to("mps"), far.to("mps")), torch.ldexp(x, far))
+    cpu, mps = x.nan_to_num(1, 1, 1).requires_grad_(), x.nan_to_num(1, 1, 1).to("mps").requires_grad_()
+    small = torch.arange(7) - 3
+    check(torch.autograd.grad(torch.ldexp(mps, small.to("mps")).sum(), mps)[0], torch.autograd.grad(torch.ldexp(cpu, small).sum(), cpu)[0])
+    check(torch.ldexp(x.to("mps"), torch.full((7,), 0.5).to("mps")), torch.ldexp(x, torch.full((7,), 0.5)))
+    check(torch.ldexp(torch.arange(5).to("mps"), torch.arange(5).to("mps")), torch.ldexp(torch.arange(5), torch.arange(5)))
+    with pytest.raises(RuntimeError, match="The size of tensor a"):
+        torch.ldexp(x.to("mps"), torch.arange(4).to("mps"))
+    with pytest.raises(RuntimeError, match="ldexp can't be cast to the desired output type Int"):
+        torch.ldexp(x.to("mps"), small.to("mps"), out=torch.empty(5, 7, dtype=torch.int32, device="mps"))
