@@ -195,7 +195,8 @@ bool mps_gemm_is_small(const mps_gemm *g) {
   const bool half = g->dtype == MPS_DTYPE_F16 || g->dtype == MPS_DTYPE_BF16;
   if (!half && g->dtype != MPS_DTYPE_F32 && g->dtype != MPS_DTYPE_C64) return false;
   const int64_t most = half ? SMALL_MACS_HALF : SMALL_MACS, columns = g->m < g->n ? g->m : g->n;
-  return g->batch >= SMALL_BATCH && columns > 1 && columns <= MPS_GEMM_SMALL_COLUMNS && g->m <= most && g->n <= most && g->k <= most && g->m * g->n * g->k <= most;
+  return g->batch >= SMALL_BATCH && columns > 1 && columns <= MPS_GEMM_SMALL_COLUMNS && g->m <= most && g->n <= most && g->k <= most &&
+         g->m * g->n * g->k <= most;
 }
 
 static mps_status begin_kernel(mps_stream *stream, const char *label, const char *stem, const mps_gemm *g, mps_encoder *encoder) {

@@ -15,6 +15,8 @@ SIZES = st.sampled_from((0, 1, 2, 3, 5, 8, 9, 17, 33, 40))
 
 def laid(x, layout):
     """x with the same values (of the first item where it is expanded), in another place."""
+    if x.dim() < 2:
+        return x.contiguous()
     if layout == "columns":
         return x.mT.contiguous().mT
     if layout == "strided":
@@ -75,7 +77,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(systems())
 def test_values(name, system):
     a, b, c, out = system
@@ -83,7 +85,7 @@ def test_values(name, system):
     with_out(FUNCTIONS[name], out, a, b, c)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(systems())
 def test_factors(system):
     a, b, c, _ = system
@@ -99,14 +101,17 @@ def test_factors(system):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.complex64])
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(st.integers(4, 9), st.integers(0, 20), st.integers(0, 20), st.integers(0, 20), st.sampled_from(LAYOUTS), st.sampled_from(LAYOUTS), st.sampled_from((0, 1, 0.5)))
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(st.integers(4, 9), st.integers(0, 20), st.integers(0, 20), st.integers(0, 20), st.sampled_from(LAYOUTS), st.sampled_from(LAYOUTS),
+       st.sampled_from((0, 1, 0.5)))
 def test_many_small_products(dtype, batch, m, k, n, first, second, beta):
-    loose = {"rtol": 3e-2, "atol": 2e-1} if dtype == torch.bfloat16 else {"rtol": 4e-3, "atol": 3e-2} if dtype == torch.float16 else {"rtol": 2e-5, "atol": 2e-5}
+    rtol, atol = {torch.bfloat16: (3e-2, 2e-1), torch.float16: (4e-3, 3e-2)}.get(dtype, (2e-5, 2e-5))
+    loose = {"rtol": rtol, "atol": atol}
     a, b = laid(make((batch, m, k), dtype), first), laid(make((batch, k, n), dtype, seed=1), second)
     compare(torch.bmm, a, b, **loose)
     compare(lambda x, a, b: torch.baddbmm(x, a, b, beta=beta, alpha=0.75), make((n,), dtype, seed=2), a, b, **loose)
-    compare(lambda o, a, b: torch.bmm(a, b, out=o), laid(torch.full((batch, m, n), 7, dtype=dtype), second if second != "expanded" else "strided").resolve_conj(), a, b, **loose)
+    out = laid(torch.full((batch, m, n), 7, dtype=dtype), second if second != "expanded" else "strided").resolve_conj()
+    compare(lambda o, a, b: torch.bmm(a, b, out=o), out, a, b, **loose)
 
 
 @pytest.mark.parametrize("n", [2, 8, 9])
