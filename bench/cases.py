@@ -134,6 +134,36 @@ def created(function):
     return lambda device: lambda: function(device)
 
 
+def systems(function, n, *batch, dtype=torch.float32, positive=False):
+    """function(a, b) of well conditioned (positive definite) n x n matrices and four right-hand sides each."""
+    def make(device):
+        a, b = tensor(*batch, n, n, dtype=dtype), tensor(*batch, n, 4, dtype=dtype, seed=1)
+        a = (a @ a.mT / n if positive else a / n**0.5) + 3 * torch.eye(n)
+        a, b = a.to(device), b.to(device)
+        return lambda: function(a, b)
+    return make
+
+
+def recurrent(kind, steps, batch, features, hidden, gradients=False):
+    def make(device):
+        torch.manual_seed(0)
+        network, x = kind(features, hidden).to(device), tensor(steps, batch, features).to(device)
+
+        def forward():
+            with torch.no_grad():
+                return network(x)[0]
+        return (lambda: torch.autograd.grad(network(x)[0].sum(), list(network.parameters()))) if gradients else forward
+    return make
+
+
+def int8_product(rows, dtype):
+    def make(device):
+        weight = torch.randint(-128, 127, (K, K), generator=torch.Generator().manual_seed(0)).to(torch.int8).to(device)
+        scales, x = (torch.rand(K, generator=torch.Generator().manual_seed(1)) / 100).to(dtype).to(device), tensor(rows, K, dtype=dtype).to(device)
+        return lambda: torch._weight_int8pack_mm(x, weight, scales)
+    return make
+
+
 def training(name):
     def make(device):
         task = networks.TASKS[name]
@@ -327,6 +357,19 @@ CASES = [
          on(lambda x, w: F.conv2d(x, w, padding=1), (16, 32, 56, 56), (64, 32, 3, 3)), goal=0.8),
     Case("dense", "attention 4 x 8 x 256 x 64", on(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
                                                   (4, 8, 256, 64), (4, 8, 256, 64), (4, 8, 256, 64))),
+    *[Case("linalg", f"{name} {n}" + (f", batch {batch[0]}" if batch else ""), systems(function, n, *batch, positive=name == "cholesky"),
+            goal=0.7 if n in (32, 256) else 0.95)  # docs/decisions/0012-linalg-speed.md
+      for name, function in (("lu_factor", lambda a, b: torch.linalg.lu_factor(a)), ("solve", torch.linalg.solve), ("inv", lambda a, b: torch.linalg.inv(a)),
+                             ("cholesky", lambda a, b: torch.linalg.cholesky(a)), ("qr", lambda a, b: torch.linalg.qr(a)))
+      for n, *batch in ((8,), (64,), (256,), (1024,), (4, 1000), (32, 32))],
+    *[Case("linalg", f"bmm {batch} x {n}", on(torch.bmm, (batch, n, n), (batch, n, n)), goal=0.8) for n, batch in ((3, 10000), (8, 256), (16, 100))],
+    Case("linalg", "bmm 1000 x 4, bf16", on(torch.bmm, (1000, 4, 4), (1000, 4, 4), dtype=torch.bfloat16), goal=0.95),
+    *[Case("linalg", f"int8 product, {rows} rows, bf16", int8_product(rows, torch.bfloat16), goal=0.95) for rows in (8, 128)],
+    *[Case("linalg", f"{name} 256", systems(function, 256, positive=True))
+      for name, function in (("det", lambda a, b: torch.det(a)), ("eigh", lambda a, b: torch.linalg.eigh(a)), ("lstsq", torch.linalg.lstsq))],
+    *[Case("rnn", f"{kind.__name__} 32 x 16, 64 to 128" + (", gradients" if gradients else ""), recurrent(kind, 32, 16, 64, 128, gradients),
+           goal=None if kind is torch.nn.LSTM else 0.95)
+      for kind in (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN) for gradients in (False, True)],
     Case("reduce", "sum, 4M", on(torch.sum, (4 * M,))),
     Case("reduce", "sum rows, 2048 x 2048", on(lambda x: x.sum(1), (2048, 2048))),
     Case("reduce", "sum columns, 2048 x 2048", on(lambda x: x.sum(0), (2048, 2048))),

@@ -23,15 +23,36 @@ namespace {
 constexpr double kWorthwhileNs = 40e3, kSmallPieceNs = 20e3;
 constexpr int64_t kMaxPieces = 256;
 
-// Holds OpenMP and MKL to one thread, for calls from the calling thread only.
-void hold_to_one_thread() {
-  thread_local bool held = false;
-  if (held) return;
-  at::get_num_threads();  // lets ATen set its own number first, once a thread
-  if (auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) set(1);
-  if (auto set = reinterpret_cast<int (*)(int)>(dlsym(RTLD_DEFAULT, "MKL_Set_Num_Threads_Local"))) set(1);
-  held = true;
-}
+// Holds OpenMP and MKL to one thread, for calls from the calling thread only, as long as it lives: the thread may be the user's, who
+// waits for the stream.
+class OneThread {
+ public:
+  OneThread() {
+    static thread_local const int ready = at::get_num_threads();  // lets ATen set its own number first, once a thread
+    (void)ready;
+    if (omp_get != nullptr && omp_set != nullptr) {
+      openmp_ = omp_get();
+      if (openmp_ != 1) omp_set(1);
+    }
+    if (mkl_set != nullptr) mkl_ = mkl_set(1);
+  }
+  ~OneThread() {
+    if (openmp_ != 1) omp_set(openmp_);
+    if (mkl_set != nullptr && mkl_ != 1) mkl_set(mkl_);
+  }
+  OneThread(const OneThread &) = delete;
+  OneThread &operator=(const OneThread &) = delete;
+
+ private:
+  template <class F>
+  static F find(const char *name) {
+    return reinterpret_cast<F>(dlsym(RTLD_DEFAULT, name));
+  }
+  inline static const auto omp_get = find<int (*)()>("omp_get_max_threads");
+  inline static const auto omp_set = find<void (*)(int)>("omp_set_num_threads");
+  inline static const auto mkl_set = find<int (*)(int)>("MKL_Set_Num_Threads_Local");  // 0: no local number
+  int openmp_ = 1, mkl_ = 1;
+};
 
 struct Job {
   const std::function<void(uint32_t)> &work;
@@ -49,7 +70,7 @@ void run_piece(void *context, uint32_t index) {
   Job &job = *static_cast<Job *>(context);
   if (job.failed.load(std::memory_order_relaxed)) return;
   try {
-    hold_to_one_thread();
+    const OneThread held;
     c10::InferenceMode below_autograd;
     job.work(index);
   } catch (const c10::Error &e) {
@@ -73,6 +94,11 @@ bool takes(mps_dense_kind kind, mps_dtype dtype) {
     default:
       return false;
   }
+}
+
+// The calls below that reach BLAS and LAPACK alone: ATen's may meet what the user's thread has set up (modes, autocast).
+bool anywhere(mps_dense_kind kind, mps_dtype dtype) {
+  return kind >= MPS_DENSE_CHOLESKY || (kind == MPS_DENSE_GEMM && (dtype == MPS_DTYPE_F32 || dtype == MPS_DTYPE_C64));
 }
 
 bool ask(const char *operator_name) {
@@ -136,7 +162,7 @@ namespace openmps {
 
 const mps_dense_provider *dense_provider() {
   static const mps_dense_provider provider = {"torch", dense::takes, dense::gemm, dense::convolution, dense::convolution_backward,
-                                              dense::factorize};
+                                              dense::factorize, dense::anywhere};
   return &provider;
 }
 

@@ -40,6 +40,16 @@ mps_status each_item(const Call &c, double nanoseconds, const std::function<void
   });
 }
 
+// work(item, first right-hand side, how many): along right-hand sides where there are many, else along items.
+mps_status each_side(const Call &c, double nanoseconds, const std::function<void(int64_t, int64_t, int64_t)> &work) {
+  if (!is_cut(c, nanoseconds)) return each_item(c, nanoseconds, [&](int64_t i) { work(i, 0, c.k); });
+  const int64_t pieces = blocks(c.k);
+  return spread(static_cast<uint32_t>(c.batch * pieces), [&](uint32_t i) {
+    const int64_t begin = i % pieces * kBlock;
+    work(i / pieces, begin, width(begin, c.k));
+  });
+}
+
 mps_status factorize(const mps_dense_factorization *call) {
   const Call &c = *call;
   if (c.batch == 0) return MPS_STATUS_OK;

@@ -9,7 +9,9 @@ namespace openmps::dense {
 namespace {
 
 constexpr double kMacsPerNs = 15.0;
-constexpr int64_t kPanel = 64;
+constexpr int64_t kPanel = 32, kColumns = 64;  // of a panel, and of a piece behind it
+// From these costs on each matrix is cut, a single one and few ones: else items are spread.
+constexpr double kCutAloneNs = 200e3, kCutManyNs = 10e6;
 
 template <class T>
 double cost(int64_t a, int64_t b, int64_t c) {
@@ -36,22 +38,6 @@ void apply(char side, bool transpose, int64_t m, int64_t n, int64_t k, Columns<T
 }
 
 template <class T>
-mps_status factor_pieces(int64_t m, int64_t n, Columns<T> a, T *tau) {
-  const int64_t k = std::min(m, n);
-  for (int64_t j = 0; j < k; j += kPanel) {
-    const int64_t w = std::min(kPanel, k - j), next = j + w;
-    mps_status status = alone([&] { factor(m - j, w, a.part(j, j), tau + j); });
-    if (status != MPS_STATUS_OK) return status;
-    status = spread(blocks(n - next), [&](uint32_t i) {
-      const int64_t column = next + i * kBlock;
-      apply('L', true, m - j, std::min(kBlock, n - column), w, a.part(j, j), tau + j, a.part(j, column));
-    });
-    if (status != MPS_STATUS_OK) return status;
-  }
-  return MPS_STATUS_OK;
-}
-
-template <class T>
 void form(const Call &c, int64_t i) {
   const int m = static_cast<int>(c.m), n = static_cast<int>(c.n), k = static_cast<int>(c.k);
   Columns<T> a = item<T>(c.a, i);
@@ -60,22 +46,104 @@ void form(const Call &c, int64_t i) {
   with_work<T>([&](T *work, int length) { choose<T>(sorgqr_, cungqr_)(&m, &n, &k, a.data, &a.leading, tau, work, &length, &info); });
 }
 
+// w reflectors at once: their product is I - v t v^H, v with the ones and zeros that LAPACK does not store.
 template <class T>
-mps_status form_pieces(const Call &c, Columns<T> a, const T *tau) {
-  std::vector<T> reflectors;
-  mps_status status = alone([&] {
-    for (int64_t column = 0; column < c.k; column++) reflectors.insert(reflectors.end(), a.at(0, column), a.at(c.m, column));
+struct Block {
+  std::vector<T> v, t;
+  int64_t m = 0, w = 0;
+  Columns<T> vectors() { return {v.data(), static_cast<int>(m)}; }
+  Columns<T> factors() { return {t.data(), static_cast<int>(w)}; }
+
+  void make(int64_t rows, int64_t columns, Columns<T> a, const T *tau) {
+    m = rows;
+    w = columns;
+    v.assign(static_cast<size_t>(m * w), T(0));
+    t.assign(static_cast<size_t>(w * w), T(0));
+    for (int64_t c = 0; c < w; c++) {
+      *vectors().at(c, c) = T(1);
+      std::copy(a.at(c + 1, c), a.at(m, c), vectors().at(c + 1, c));
+    }
+    std::vector<T> products(static_cast<size_t>(w * w));
+    const Columns<T> p{products.data(), static_cast<int>(w)};
+    multiply(adjoint_letter<T>, 'N', w, w, m, T(1), vectors(), vectors(), T(0), p);
+    for (int64_t c = 0; c < w; c++) {
+      for (int64_t r = 0; r < c; r++) {
+        T sum(0);
+        for (int64_t i = r; i < c; i++) sum += *factors().at(r, i) * *p.at(i, c);
+        *factors().at(r, c) = -tau[c] * sum;
+      }
+      *factors().at(c, c) = tau[c];
+    }
+  }
+
+  // b (m x n) = the product (or its adjoint) times b.
+  void apply(bool adjoint, int64_t n, Columns<T> b) {
+    const size_t bytes = static_cast<size_t>(w * n) * sizeof(T);
+    const Columns<T> x{static_cast<T *>(scratch(1, bytes)), static_cast<int>(w)}, y{static_cast<T *>(scratch(2, bytes)), static_cast<int>(w)};
+    multiply(adjoint_letter<T>, 'N', w, n, m, T(1), vectors(), b, T(0), x);
+    multiply(adjoint ? adjoint_letter<T> : 'N', 'N', w, n, w, T(1), factors(), x, T(0), y);
+    multiply('N', 'N', m, n, w, T(-1), vectors(), y, T(1), b);
+  }
+};
+
+// How the pieces of one matrix are run: one after another, or by the workers.
+mps_status in_turn(uint32_t count, const std::function<void(uint32_t)> &work) {
+  for (uint32_t i = 0; i < count; i++) work(i);
+  return MPS_STATUS_OK;
+}
+using Each = mps_status (*)(uint32_t count, const std::function<void(uint32_t)> &work);
+
+mps_status each_matrix(const Call &c, double nanoseconds, const std::function<mps_status(int64_t, Each)> &work) {
+  if (nanoseconds <= kCutAloneNs || (c.batch > 1 && (c.batch >= 16 || nanoseconds <= kCutManyNs)))
+    return each_item(c, nanoseconds, [&](int64_t i) { (void)work(i, in_turn); });
+  for (int64_t i = 0; i < c.batch; i++)
+    if (mps_status status = work(i, spread); status != MPS_STATUS_OK) return status;
+  return MPS_STATUS_OK;
+}
+
+// The columns behind a panel are pieces, and the first of them goes on to factor the next panel.
+template <class T>
+mps_status factor_panels(int64_t m, int64_t n, Columns<T> a, T *tau, Each each) {
+  const int64_t k = std::min(m, n);
+  Block<T> blocks_of[2];
+  mps_status status = each(1, [&](uint32_t) {
+    factor(m, std::min(kPanel, k), a, tau);
+    blocks_of[0].make(m, std::min(kPanel, k), a, tau);
+  });
+  for (int64_t j = 0; j < k && status == MPS_STATUS_OK; j += kPanel) {
+    const int64_t next = j + width(j, k, kPanel), ahead = std::max<int64_t>(width(next, k, kPanel), 0), rest = next + ahead;
+    const uint32_t first = ahead > 0 ? 1 : 0;
+    Block<T> &block = blocks_of[j / kPanel % 2], &following = blocks_of[(j / kPanel + 1) % 2];
+    status = each(first + blocks(n - rest, kColumns), [&](uint32_t i) {
+      const int64_t column = i < first ? next : rest + (i - first) * kColumns;
+      block.apply(true, i < first ? ahead : width(column, n, kColumns), a.part(j, column));
+      if (i >= first) return;
+      factor(m - next, ahead, a.part(next, next), tau + next);
+      following.make(m - next, ahead, a.part(next, next), tau + next);
+    });
+  }
+  return status;
+}
+
+// All blocks, then the columns of the identity times them: a block does not change the columns before it.
+template <class T>
+mps_status form_panels(const Call &c, Columns<T> a, const T *tau, Each each) {
+  std::vector<Block<T>> all(blocks(c.k, kPanel));
+  mps_status status = each(static_cast<uint32_t>(all.size()), [&](uint32_t i) {
+    const int64_t j = i * kPanel;
+    all[i].make(c.m - j, width(j, c.k, kPanel), a.part(j, j), tau + j);
   });
   if (status != MPS_STATUS_OK) return status;
-  const Columns<T> from{reflectors.data(), static_cast<int>(c.m)};
-  return spread(blocks(c.n), [&](uint32_t i) {
-    const int64_t begin = i * kBlock, end = std::min(c.n, begin + kBlock);
+  return each(blocks(c.n, kColumns), [&](uint32_t i) {
+    const int64_t begin = i * kColumns, end = begin + width(begin, c.n, kColumns);
     for (int64_t column = begin; column < end; column++) {
       std::fill(a.at(0, column), a.at(c.m, column), T(0));
       *a.at(column, column) = T(1);
     }
-    // Reflectors behind a column of the identity do not change it.
-    apply('L', false, c.m, end - begin, std::min(c.k, end), from, tau, a.part(0, begin));
+    for (size_t block = all.size(); block-- > 0;) {
+      const int64_t j = static_cast<int64_t>(block) * kPanel, from = std::max(begin, j);
+      if (from < end) all[block].apply(false, end - from, a.part(j, from));
+    }
   });
 }
 
@@ -154,20 +222,20 @@ int solve_gels(const Call &c, int64_t i) {
 template <class T>
 mps_status factor_qr(const Call &c) {
   const double item_cost = cost<T>(c.m, c.n, std::min(c.m, c.n));
-  if (!is_cut(c, item_cost) || c.n <= 2 * kPanel)
-    return each_item(c, item_cost, [&](int64_t i) { factor(c.m, c.n, item<T>(c.a, i), item<T>(c.values, i).data); });
-  for (int64_t i = 0; i < c.batch; i++)
-    if (mps_status status = factor_pieces(c.m, c.n, item<T>(c.a, i), item<T>(c.values, i).data); status != MPS_STATUS_OK) return status;
-  return MPS_STATUS_OK;
+  const bool small = std::min(c.m, c.n) <= 2 * kPanel;
+  return each_matrix(c, item_cost, [&](int64_t i, Each each) {
+    const Columns<T> a = item<T>(c.a, i);
+    T *tau = item<T>(c.values, i).data;
+    return small ? each(1, [&](uint32_t) { factor(c.m, c.n, a, tau); }) : factor_panels(c.m, c.n, a, tau, each);
+  });
 }
 
 template <class T>
 mps_status form_q(const Call &c) {
-  const double item_cost = cost<T>(c.m, c.n, c.k);
-  if (!is_cut(c, item_cost) || c.n <= kBlock) return each_item(c, item_cost, [&](int64_t i) { form<T>(c, i); });
-  for (int64_t i = 0; i < c.batch; i++)
-    if (mps_status status = form_pieces(c, item<T>(c.a, i), item<T>(c.values, i).data); status != MPS_STATUS_OK) return status;
-  return MPS_STATUS_OK;
+  return each_matrix(c, cost<T>(c.m, c.n, c.k), [&](int64_t i, Each each) {
+    const T *tau = item<T>(c.values, i).data;
+    return c.k <= 2 * kPanel ? each(1, [&](uint32_t) { form<T>(c, i); }) : form_panels<T>(c, item<T>(c.a, i), tau, each);
+  });
 }
 
 template <class T>

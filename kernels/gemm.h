@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * gemm: what the gemm kernels are told; written by src/ops/gemm.c, read by kernels/gemm.metal. Strides count elements, 0 broadcasts.
- * The grid is (column tiles, row tiles, batch).
+ * The grid is (column tiles, row tiles, batch); of gemm_small (rows, batch).
  */
 #ifndef OPENMPS_KERNELS_GEMM_H
 #define OPENMPS_KERNELS_GEMM_H
@@ -12,6 +12,7 @@
 
 #define MPS_GEMM_TILE_ROWS 64
 #define MPS_GEMM_TILE_COLUMNS 64
+#define MPS_GEMM_SMALL_COLUMNS 16 /* at most, of gemm_small */
 
 /* Bits of mps_gemm_arguments.flags. */
 #define MPS_GEMM_CONJUGATE_A 1

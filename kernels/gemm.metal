@@ -105,6 +105,59 @@ kernel void gemm(device const T *a [[buffer(0)]], device const T *b [[buffer(1)]
   }
 }
 
+// `count` columns of one row; Count: as many, known to the compiler, or 0.
+template <typename T, uint Count>
+inline void small_row(device const T *a, device const T *b, device const T *bias, device T *out, uint count, constant mps_gemm_arguments &g) {
+  typedef typename dense_type<T>::compute C;
+  const C zero = dense_type<T>::zero();
+  const uint columns = Count ? Count : count;
+  const bool conjugate_a = (g.flags & MPS_GEMM_CONJUGATE_A) != 0, conjugate_b = (g.flags & MPS_GEMM_CONJUGATE_B) != 0;
+  C total[MPS_GEMM_SMALL_COLUMNS];
+  for (uint j = 0; j < columns; j++) total[j] = zero;
+  for (int64_t k = 0; k < g.k; k++) {
+    const C value = dense_type<T>::load(a[k * g.a_strides[2]], conjugate_a);
+    device const T *line = b + k * g.b_strides[1];
+    if (g.b_strides[2] == 1) {
+      for (uint j = 0; j < columns; j++) total[j] = add(total[j], multiply(value, dense_type<T>::load(line[j], conjugate_b)));
+    } else {
+      for (uint j = 0; j < columns; j++) total[j] = add(total[j], multiply(value, dense_type<T>::load(line[j * g.b_strides[2]], conjugate_b)));
+    }
+  }
+  const C alpha = scalar_of(g, g.alpha, g.alpha_integer, zero), beta = scalar_of(g, g.beta, g.beta_integer, zero);
+  for (uint j = 0; j < columns; j++) {
+    C value = multiply(alpha, total[j]);
+    if (g.flags & MPS_GEMM_HAS_BIAS)
+      value = add(value, multiply(beta, dense_type<T>::load(bias[j * g.bias_strides[2]], (g.flags & MPS_GEMM_CONJUGATE_BIAS) != 0)));
+    out[j * g.out_strides[2]] = dense_type<T>::store(value);
+  }
+}
+
+// Many products of few columns. Thread (row, item of the batch).
+template <typename T>
+kernel void gemm_small(device const T *a [[buffer(0)]], device const T *b [[buffer(1)]], device const T *bias [[buffer(2)]],
+                       device T *out [[buffer(3)]], constant mps_gemm_arguments &g [[buffer(4)]], uint2 position [[thread_position_in_grid]]) {
+  const int64_t row = position.x, item = position.y;
+  device const T *a_row = a + item * g.a_strides[0] + row * g.a_strides[1], *b_item = b + item * g.b_strides[0];
+  device const T *bias_row = bias + item * g.bias_strides[0] + row * g.bias_strides[1];
+  device T *out_row = out + item * g.out_strides[0] + row * g.out_strides[1];
+  switch (g.n) {
+    case 3: return small_row<T, 3>(a_row, b_item, bias_row, out_row, 3, g);
+    case 4: return small_row<T, 4>(a_row, b_item, bias_row, out_row, 4, g);
+    case 8: return small_row<T, 8>(a_row, b_item, bias_row, out_row, 8, g);
+    case 16: return small_row<T, 16>(a_row, b_item, bias_row, out_row, 16, g);
+    default: return small_row<T, 0>(a_row, b_item, bias_row, out_row, uint(g.n), g);
+  }
+}
+
+#define SMALL(name, type)                                                                                                              \
+  template [[host_name("gemm_small_" #name)]] kernel void gemm_small<type>(device const type * a [[buffer(0)]], device const type *b [[buffer(1)]], \
+                                                                           device const type *bias [[buffer(2)]], device type *out [[buffer(3)]], \
+                                                                           constant mps_gemm_arguments &g [[buffer(4)]], uint2 position [[thread_position_in_grid]]);
+SMALL(f16, half)
+SMALL(bf16, bfloat)
+SMALL(f32, float)
+SMALL(c64, float2)
+
 #define INSTANTIATE(name, type)                                                                                                    \
   template [[host_name("gemm_" #name)]] kernel void gemm<type>(device const type * a [[buffer(0)]], device const type *b [[buffer(1)]],  \
                                                                device const type *bias [[buffer(2)]], device type *out [[buffer(3)]],   \

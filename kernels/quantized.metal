@@ -8,6 +8,8 @@
 
 using namespace metal;
 
+#define LANES 16 // sums a row: those of all rows fit into registers
+
 namespace {
 
 // Values [k, k + length) of weight n, before scale and zero.
@@ -39,9 +41,9 @@ namespace {
 template <typename T, uint Rows>
 inline void multiply_rows(device const T *input, device const uchar *packed, device const T *scales, device T *out, long n,
                           constant mps_quantized_arguments &a) {
-  float sums[Rows][MPS_QUANTIZED_CHUNK];
+  float sums[Rows][LANES];
   for (uint r = 0; r < Rows; r++)
-    for (uint i = 0; i < MPS_QUANTIZED_CHUNK; i++) sums[r][i] = 0.0f;
+    for (uint i = 0; i < LANES; i++) sums[r][i] = 0.0f;
   long k = 0;
   for (; k + MPS_QUANTIZED_CHUNK <= a.depth; k += MPS_QUANTIZED_CHUNK) {
     float weight[MPS_QUANTIZED_CHUNK];
@@ -53,17 +55,18 @@ inline void multiply_rows(device const T *input, device const uchar *packed, dev
       unpack(weight, packed, n, k, MPS_QUANTIZED_CHUNK, a);
       for (uint i = 0; i < MPS_QUANTIZED_CHUNK; i++) weight[i] = weight[i] * scale.x + scale.y;
     }
-    for (uint r = 0; r < Rows; r++) {
-      device const T *row = input + r * a.depth + k;
-      for (uint i = 0; i < MPS_QUANTIZED_CHUNK; i++) sums[r][i] += float(row[i]) * weight[i];
-    }
+    for (uint lane = 0; lane < MPS_QUANTIZED_CHUNK; lane += LANES)
+      for (uint r = 0; r < Rows; r++) {
+        device const T *row = input + r * a.depth + k + lane;
+        for (uint i = 0; i < LANES; i++) sums[r][i] += float(row[i]) * weight[lane + i];
+      }
   }
   const float2 scale = a.depth ? scale_and_zero(scales, n, min(k, a.depth - 1), a) : float2(0.0f);
   float rest[MPS_QUANTIZED_CHUNK];
   unpack(rest, packed, n, k, a.depth - k, a);
   for (uint r = 0; r < Rows; r++) {
     float sum = 0.0f;
-    for (uint i = 0; i < MPS_QUANTIZED_CHUNK; i++) sum += sums[r][i];
+    for (uint i = 0; i < LANES; i++) sum += sums[r][i];
     for (long i = 0; i < a.depth - k; i++) sum += float(input[r * a.depth + k + i]) * (a.bits == 8 ? rest[i] : rest[i] * scale.x + scale.y);
     out[r * a.columns + n] = T(a.bits == 8 ? sum * scale.x : sum);
   }
@@ -71,7 +74,7 @@ inline void multiply_rows(device const T *input, device const uchar *packed, dev
 
 }  // namespace
 
-// Thread (column, block of rows). Each chunk's products go into as many sums as a chunk has values.
+// Thread (column, block of rows). A row has LANES sums.
 template <typename T>
 kernel void quantized_multiply(device const T *input [[buffer(0)]], device const uchar *packed [[buffer(1)]], device const T *scales [[buffer(2)]],
                                device T *out [[buffer(3)]], constant mps_quantized_arguments &a [[buffer(4)]],

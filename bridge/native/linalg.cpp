@@ -4,7 +4,12 @@
  */
 #include "bridge/native/linalg.h"
 
+#include <torch/library.h>
+
+#include <algorithm>
+
 #include "bridge/kernels/linalg.h"
+#include "bridge/python.h"
 #include "openmps/ops/linalg.h"
 
 namespace openmps::native {
@@ -20,6 +25,19 @@ void run_lu_factor(const at::Tensor &matrices, const at::Tensor &lu, const at::T
   check(mps_op_linalg_lu_factor(stream(), matrices_.pointer(), lu_.pointer(), pivots_.pointer(), info_.pointer()));
 }
 
+// As PyTorch's, which asks the device first whether there is any error.
+void check_errors(const at::Tensor &info, std::string_view name, bool is_matrix) {
+  if (info.numel() == 0) return;
+  const at::Tensor in_order = info.contiguous(), found = at::detail::empty_cpu(info.sizes(), at::kInt);
+  const mps_tensor descriptor = tensor(in_order);
+  {
+    ReleaseGil unlocked;
+    check(mps_stream_read(stream(), descriptor.buffer, descriptor.offset, found.mutable_data_ptr(), found.nbytes()));
+  }
+  const int *values = found.const_data_ptr<int>();
+  if (std::any_of(values, values + found.numel(), [](int value) { return value != 0; })) at::_linalg_check_errors(found, name, is_matrix);
+}
+
 at::Tensor expand_batch(const at::Tensor &t, at::IntArrayRef like, int64_t inner) {
   std::vector<int64_t> sizes = like.slice(0, like.size() - 2).vec();
   for (int64_t d = t.dim() - inner; d < t.dim(); d++) sizes.push_back(t.size(d));
@@ -28,13 +46,18 @@ at::Tensor expand_batch(const at::Tensor &t, at::IntArrayRef like, int64_t inner
 
 void run_lu_solve(const at::Tensor &lu, const at::Tensor &pivots, const at::Tensor &b, bool left, bool adjoint, const at::Tensor &out) {
   if (out.numel() == 0) return;
+  if (!left && out.is_complex()) {
+    // The adjoint system, as on the CPU, whose solution is conjugated lazily.
+    run_lu_solve(lu, pivots, b.mH(), true, !adjoint, out.mT());
+    out._set_conj(!out.is_conj());
+    return;
+  }
   const at::Tensor lu_wide = expand_batch(lu, out.sizes(), 2), pivots_wide = expand_batch(pivots, out.sizes(), 1), b_wide = expand_batch(b, out.sizes(), 2);
   const Operand lu_(lu_wide, Operand::flagged), pivots_(pivots_wide, Operand::flagged), b_(b_wide, Operand::flagged), out_(out, Operand::output);
   check(mps_op_linalg_lu_solve(stream(), lu_.pointer(), pivots_.pointer(), b_.pointer(), left, adjoint, out_.pointer()));
 }
 
 void run_triangular(const at::Tensor &a, const at::Tensor &b, bool upper, bool left, bool unitriangular, bool transpose, const at::Tensor &out) {
-  if (out.numel() == 0) return;
   const at::Tensor sides = b.to(out.scalar_type());
   const Operand a_(a, Operand::flagged), b_(sides, Operand::flagged), out_(out, Operand::output);
   check(mps_op_linalg_solve_triangular(stream(), a_.pointer(), b_.pointer(), upper, left, unitriangular, transpose, out_.pointer()));
@@ -139,11 +162,7 @@ void structured_linalg_lu_solve_out::impl(const at::Tensor &LU, const at::Tensor
 
 void structured__linalg_solve_ex_out_mps::impl(const at::Tensor &A, const at::Tensor &B, bool left, bool check_errors, const at::Tensor &result,
                                                const at::Tensor &LU, const at::Tensor &pivots, const at::Tensor &info) {
-  // PyTorch wants LU in rows on this device, LAPACK in columns.
-  const at::Tensor lu = empty_columns(LU.sizes(), LU.options());
-  run_solve(A, B, left, check_errors, "torch.linalg.solve_ex", result, lu, pivots, info);
-  at::Tensor out = LU;
-  out.copy_(lu);
+  run_solve(A, B, left, check_errors, "torch.linalg.solve_ex", result, LU, pivots, info);
 }
 
 void structured_linalg_inv_ex_out_mps::impl(const at::Tensor &A, bool check_errors, const at::Tensor &inverse, const at::Tensor &info) {
@@ -205,5 +224,7 @@ void structured_linalg_ldl_solve_out::impl(const at::Tensor &LD, const at::Tenso
   const Operand ld_(ld, Operand::flagged), pivots_(pivots_wide, Operand::flagged), b_(b, Operand::flagged), out_(out, Operand::output);
   check(mps_op_linalg_ldl_solve(stream(), ld_.pointer(), pivots_.pointer(), b_.pointer(), hermitian, out_.pointer()));
 }
+
+TORCH_LIBRARY_IMPL(aten, MPS, m) { m.impl("_linalg_check_errors", TORCH_FN(check_errors)); }
 
 }  // namespace openmps::native

@@ -118,8 +118,9 @@ at::Tensor &ormqr_out(const at::Tensor &self, const at::Tensor &tau, const at::T
               " and other has dtype ", other.scalar_type());
   checkSameDevice("torch.ormqr", tau, self, "tau");
   checkSameDevice("torch.ormqr", other, self, "other");
+  TORCH_CHECK(out.scalar_type() == self.scalar_type(), name, "Expected input and result to have the same dtype, but input has dtype", self.scalar_type(),
+              " and result has dtype ", out.scalar_type());
   checkSameDevice("torch.ormqr", out, self);
-  checkLinalgCompatibleDtype("torch.ormqr", out, self);
   return into(out, other.sizes(), self.scalar_type(), [&](const at::Tensor &target) {
     if (target.numel() == 0) return;
     const Operand self_(self, Operand::flagged), tau_(tau, Operand::flagged), other_(other, Operand::flagged), target_(target, Operand::output);

@@ -2,7 +2,7 @@
  *
  * dense: the provider of dense maths (gemm, convolution, matrix factorisations), as on Apple a vendor's library.
  *
- * A provider works on addresses: a step calls it on the stream's executor thread when the operands are ready. It must not touch
+ * A provider works on addresses: a step calls it, mostly on the stream's executor thread, when the operands are ready. It must not touch
  * OpenMPS objects, must not wait for the caller, and turns its own failures into PROVIDER_ERROR with a text. What a device's provider
  * does not take (or where there is none), OpenMPS's own kernels do; factorisations need one.
  */
@@ -114,15 +114,20 @@ typedef enum mps_dense_driver { MPS_DENSE_GELS, MPS_DENSE_GELSY, MPS_DENSE_GELSD
  * LEAST_SQUARES       a <> f m x n, destroyed; b <> f max(m, n) x k; by `driver`, singular values below `tolerance` times the largest
  *                     count as 0; unless absent values > r min(m, n), ranks > i64; info >
  *
+ * CHOLESKY and FACTOR_LU may be given `from`, memory of any strides that holds a before the call, and instead of a (absent then) `to`, where it
+ * goes. from and to are the same memory or do not overlap.
+ *
  * info (i32, one an item) is LAPACK's: 0 or how it failed. */
 typedef struct mps_dense_factorization {
   mps_dense_kind kind;
   mps_dtype dtype;
   int64_t batch, m, n, k;
   mps_dense_columns a, b, left, right, values, pivots, ranks, info;
+  mps_dense_matrix from, to; /* data NULL: absent */
   mps_dense_transpose transpose; /* of op(a) in SOLVE_LU, SOLVE_TRIANGULAR; of Q in MULTIPLY_Q (TRANSPOSED of a complex Q is the adjoint) */
   mps_dense_driver driver;
   bool upper, is_left, unit, hermitian, full, vectors;
+  bool turned; /* SOLVE_LU: a is the transpose of the factors (never with ADJOINT of c64) */
   double tolerance;
 } mps_dense_factorization;
 
@@ -134,6 +139,8 @@ typedef struct mps_dense_provider {
   mps_status (*convolution)(const mps_dense_convolution *call);
   mps_status (*convolution_backward)(const mps_dense_convolution_backward *call);
   mps_status (*factorize)(const mps_dense_factorization *call); /* kinds from CHOLESKY on; may be NULL */
+  /* Which calls any thread may make: one that waits for the stream then makes them itself. NULL: none, all are the executor's. */
+  bool (*anywhere)(mps_dense_kind kind, mps_dtype dtype);
 } mps_dense_provider;
 
 /* The provider of a device; the struct must live as long as the process. NULL takes it away: calls encoded from then on use OpenMPS's kernels. */
@@ -148,11 +155,11 @@ MPS_API uint32_t mps_dense_thread_count(void);
 
 #define MPS_DENSE_MAX_PARAMETER_BYTES 4096
 
-/* Any other dense call (a factorisation): runs `function(parameters)` on the executor. `parameters` are copied (at most
- * MPS_DENSE_MAX_PARAMETER_BYTES); `buffers` are those that it touches. `label` lives for ever; `cost` is in nanoseconds on one core. */
+/* Any other dense call (a factorisation): runs `function(parameters)`, on the executor alone unless `anywhere`. `parameters` are copied (at
+ * most MPS_DENSE_MAX_PARAMETER_BYTES); `buffers` are those that it touches. `label` lives for ever; `cost` is in nanoseconds on one core. */
 MPS_API MPS_WARN_UNUSED mps_status mps_dense_call(mps_stream *stream, const char *label, mps_status (*function)(const void *parameters),
                                                   const void *parameters, uint32_t parameter_bytes, mps_buffer *const *buffers,
-                                                  uint32_t buffer_count, double cost);
+                                                  uint32_t buffer_count, bool anywhere, double cost);
 
 #ifdef __cplusplus
 }

@@ -63,7 +63,7 @@ typedef struct mps_step_dense {
   mps_status (*function)(const void *parameters);
   const void *parameters; /* inside of this step */
   uint32_t buffer_count;
-  uint32_t reserved;
+  uint32_t anywhere;      /* not 0: any thread may run it; else the stream's executor alone */
   uint64_t allocations[]; /* identifiers of the buffers, then the parameters */
 } mps_step_dense;
 

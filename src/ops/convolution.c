@@ -300,7 +300,7 @@ static mps_status encode_forward(mps_stream *stream, const geometry *g, mps_dtyp
   if (bias != NULL) c.call.bias = dense_operand(bias);
   c.call.out = dense_operand(out);
   mps_buffer *buffers[] = {out->buffer, input->buffer, weight->buffer, bias != NULL ? bias->buffer : NULL};
-  return mps_dense_call(stream, "convolution", run_forward, &c, sizeof c, buffers, bias != NULL ? 4 : 3, 10000.0 + PROVIDER_NS * macs);
+  return mps_dense_call(stream, "convolution", run_forward, &c, sizeof c, buffers, bias != NULL ? 4 : 3, false, 10000.0 + PROVIDER_NS * macs);
 }
 
 /* Where the input or the weight is empty and the output is not, each output is its bias: a sum over no channel. */
@@ -370,7 +370,7 @@ static mps_status encode_backward_call(mps_stream *stream, const geometry *g, mp
     buffers[count++] = gradients[i]->buffer;
     if (i < 2) passes++;
   }
-  return mps_dense_call(stream, "convolution_backward", run_backward, &c, sizeof c, buffers, count, 10000.0 + PROVIDER_NS * passes * macs);
+  return mps_dense_call(stream, "convolution_backward", run_backward, &c, sizeof c, buffers, count, false, 10000.0 + PROVIDER_NS * passes * macs);
 }
 
 static mps_status encode_backward(mps_stream *stream, const geometry *g, mps_dtype dtype, const inputs *in, const operand *const gradients[3]) {

@@ -45,8 +45,12 @@ const mps_dense_provider *mps_dense_choose(mps_stream *stream, mps_dense_kind ki
   return provider != NULL && provider->takes(kind, dtype) ? provider : NULL;
 }
 
+bool mps_dense_is_anywhere(const mps_dense_provider *provider, mps_dense_kind kind, mps_dtype dtype) {
+  return provider->anywhere != NULL && provider->anywhere(kind, dtype);
+}
+
 mps_status mps_dense_call(mps_stream *stream, const char *label, mps_status (*function)(const void *parameters), const void *parameters,
-                          uint32_t parameter_bytes, mps_buffer *const *buffers, uint32_t buffer_count, double cost) {
+                          uint32_t parameter_bytes, mps_buffer *const *buffers, uint32_t buffer_count, bool anywhere, double cost) {
   if (parameter_bytes > MPS_DENSE_MAX_PARAMETER_BYTES)
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s: %u bytes of parameters, at most %u can be copied", label, (unsigned)parameter_bytes,
                          (unsigned)MPS_DENSE_MAX_PARAMETER_BYTES);
@@ -60,7 +64,7 @@ mps_status mps_dense_call(mps_stream *stream, const char *label, mps_status (*fu
   step->function = function;
   step->parameters = copy;
   step->buffer_count = buffer_count;
-  step->reserved = 0;
+  step->anywhere = anywhere;
   for (uint32_t i = 0; i < buffer_count; i++) step->allocations[i] = mps_buffer_identifier(buffers[i]);
   mps_stream_publish(stream, &step->step);
   return MPS_STATUS_OK;

@@ -12,6 +12,9 @@
 /* The device's provider if it takes such calls, else NULL: use a kernel. */
 const mps_dense_provider *mps_dense_choose(mps_stream *stream, mps_dense_kind kind, mps_dtype dtype);
 
+/* Whether a thread that waits may make such a call of the provider itself. */
+bool mps_dense_is_anywhere(const mps_dense_provider *provider, mps_dense_kind kind, mps_dtype dtype);
+
 /* The suffix of the kernels of a dtype: signed integers share the unsigned ones'. */
 const char *mps_dense_suffix(mps_dtype dtype);
 /* A built-in pipeline by name, "<stem>_<suffix>". */

@@ -16,6 +16,11 @@
 /* Nanoseconds a multiply-add, on one core: the provider's and the kernel's. */
 #define PROVIDER_NS 0.04
 #define KERNEL_NS 0.2
+/* The kernel for many small products: as many multiply-adds at most where a call of BLAS for each would take longer. */
+#define SMALL_BATCH 4
+#define SMALL_MACS 4096
+#define SMALL_MACS_HALF 8192 /* halves are widened first */
+#define SMALL_NS 0.3
 #define OPERANDS 4
 
 mps_gemm_operand mps_gemm_operand_of(const mps_tensor *tensor, int batch_dimension, int row_dimension, int column_dimension) {
@@ -143,8 +148,8 @@ static mps_status encode_call(mps_stream *stream, const char *label, const mps_g
   if (g->k > 0) buffers[count++] = g->a.buffer;
   if (g->k > 0) buffers[count++] = g->b.buffer;
   if (g->has_bias) buffers[count++] = g->bias.buffer;
-  double cost = 300.0 + PROVIDER_NS * (double)g->batch * (double)g->m * (double)g->n * (double)(g->k + 1);
-  return mps_dense_call(stream, label, run_call, &c, sizeof c, buffers, count, cost);
+  double cost = 150.0 + PROVIDER_NS * (double)g->batch * (double)g->m * (double)g->n * (double)(g->k + 1);
+  return mps_dense_call(stream, label, run_call, &c, sizeof c, buffers, count, mps_dense_is_anywhere(provider, MPS_DENSE_GEMM, g->dtype), cost);
 }
 
 static void set_strides(int64_t to[3], const mps_gemm_operand *operand) { memcpy(to, operand->strides, sizeof operand->strides); }
@@ -186,22 +191,43 @@ static void arguments_of(const mps_gemm *g, mps_gemm_arguments *arguments) {
   if (g->has_bias) arguments->flags |= MPS_GEMM_HAS_BIAS;
 }
 
-static mps_status encode_kernel(mps_stream *stream, const char *label, const mps_gemm *plan) {
-  mps_gemm g = plan->n < plan->m && plan->n < MPS_GEMM_TILE_COLUMNS ? transposed(plan) : *plan;
+bool mps_gemm_is_small(const mps_gemm *g) {
+  const bool half = g->dtype == MPS_DTYPE_F16 || g->dtype == MPS_DTYPE_BF16;
+  if (!half && g->dtype != MPS_DTYPE_F32 && g->dtype != MPS_DTYPE_C64) return false;
+  const int64_t most = half ? SMALL_MACS_HALF : SMALL_MACS, columns = g->m < g->n ? g->m : g->n;
+  return g->batch >= SMALL_BATCH && columns > 1 && columns <= MPS_GEMM_SMALL_COLUMNS && g->m <= most && g->n <= most && g->k <= most &&
+         g->m * g->n * g->k <= most;
+}
+
+static mps_status begin_kernel(mps_stream *stream, const char *label, const char *stem, const mps_gemm *g, mps_encoder *encoder) {
   mps_pipeline *pipeline;
-  MPS_TRY(mps_dense_pipeline(stream, "gemm", g.dtype, &pipeline));
+  MPS_TRY(mps_dense_pipeline(stream, stem, g->dtype, &pipeline));
   mps_gemm_arguments arguments;
-  arguments_of(&g, &arguments);
-  mps_encoder encoder;
-  mps_encoder_begin(&encoder, stream, label);
-  mps_encoder_set_pipeline(&encoder, pipeline);
+  arguments_of(g, &arguments);
+  mps_encoder_begin(encoder, stream, label);
+  mps_encoder_set_pipeline(encoder, pipeline);
   /* Where k is 0 or there is no bias the operand is not read, but every argument wants an address. */
-  const mps_gemm_operand *a = g.k > 0 ? &g.a : &g.out, *b = g.k > 0 ? &g.b : &g.out, *bias = g.has_bias ? &g.bias : &g.out;
-  mps_encoder_set_buffer(&encoder, 0, a->buffer, a->offset, MPS_ACCESS_READ);
-  mps_encoder_set_buffer(&encoder, 1, b->buffer, b->offset, MPS_ACCESS_READ);
-  mps_encoder_set_buffer(&encoder, 2, bias->buffer, bias->offset, MPS_ACCESS_READ);
-  mps_encoder_set_buffer(&encoder, 3, g.out.buffer, g.out.offset, MPS_ACCESS_WRITE);
-  mps_encoder_set_bytes(&encoder, 4, &arguments, sizeof arguments);
+  const mps_gemm_operand *a = g->k > 0 ? &g->a : &g->out, *b = g->k > 0 ? &g->b : &g->out, *bias = g->has_bias ? &g->bias : &g->out;
+  mps_encoder_set_buffer(encoder, 0, a->buffer, a->offset, MPS_ACCESS_READ);
+  mps_encoder_set_buffer(encoder, 1, b->buffer, b->offset, MPS_ACCESS_READ);
+  mps_encoder_set_buffer(encoder, 2, bias->buffer, bias->offset, MPS_ACCESS_READ);
+  mps_encoder_set_buffer(encoder, 3, g->out.buffer, g->out.offset, MPS_ACCESS_WRITE);
+  mps_encoder_set_bytes(encoder, 4, &arguments, sizeof arguments);
+  return MPS_STATUS_OK;
+}
+
+static mps_status encode_small(mps_stream *stream, const char *label, const mps_gemm *plan) {
+  const mps_gemm g = plan->n > MPS_GEMM_SMALL_COLUMNS ? transposed(plan) : *plan;
+  mps_encoder encoder;
+  MPS_TRY(begin_kernel(stream, label, "gemm_small", &g, &encoder));
+  mps_encoder_set_cost(&encoder, (double)g.batch * (double)g.m * (5.0 + SMALL_NS * (double)g.n * (double)g.k));
+  return mps_encoder_dispatch(&encoder, (uint64_t[]){(uint64_t)g.m, (uint64_t)g.batch, 1}, NULL);
+}
+
+static mps_status encode_kernel(mps_stream *stream, const char *label, const mps_gemm *plan) {
+  const mps_gemm g = plan->n < plan->m && plan->n < MPS_GEMM_TILE_COLUMNS ? transposed(plan) : *plan;
+  mps_encoder encoder;
+  MPS_TRY(begin_kernel(stream, label, "gemm", &g, &encoder));
   mps_encoder_set_cost(&encoder, KERNEL_NS * (double)g.batch * (double)g.m * (double)g.n * (double)(g.k + 4));
   const uint64_t threads[3] = {((uint64_t)g.n + MPS_GEMM_TILE_COLUMNS - 1) / MPS_GEMM_TILE_COLUMNS,
                                ((uint64_t)g.m + MPS_GEMM_TILE_ROWS - 1) / MPS_GEMM_TILE_ROWS, (uint64_t)g.batch};
@@ -252,6 +278,7 @@ static mps_status encode(mps_stream *stream, const char *label, mps_gemm *g, tem
     MPS_TRY(detach(stream, g, &g->b, g->k, g->n, t));
   }
   if (g->has_bias && !is_same_view(g, &g->bias)) MPS_TRY(detach(stream, g, &g->bias, g->m, g->n, t));
+  if (mps_gemm_is_small(g)) return encode_small(stream, label, g);
   const mps_dense_provider *provider = mps_dense_choose(stream, MPS_DENSE_GEMM, g->dtype);
   return provider != NULL && provider->gemm != NULL ? encode_call(stream, label, g, provider) : encode_kernel(stream, label, g);
 }

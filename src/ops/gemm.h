@@ -34,6 +34,8 @@ mps_gemm_operand mps_gemm_operand_of(const mps_tensor *tensor, int batch_dimensi
 /* Brings a gemm into the form that kernels and providers take; pure. Negative and out's conjugate flags move into alpha, beta and the
  * inputs; alpha 0 becomes k 0; beta 0 drops the bias; a batch that is one tall matrix becomes one. */
 void mps_gemm_plan(mps_gemm *gemm);
+/* Whether a planned gemm is many products so small that the kernel gemm_small is quicker than a call of the provider for each; pure. */
+bool mps_gemm_is_small(const mps_gemm *gemm);
 
 /* Plans and encodes. Inputs that out overlaps (bias: unless it is out) are copied first. */
 MPS_WARN_UNUSED mps_status mps_gemm_run(mps_stream *stream, const char *label, const mps_gemm *gemm);

@@ -77,13 +77,49 @@ static mps_status check_dtypes(const mps_dense_factorization *call, const mps_li
 
 /* ---- plan ---- */
 
-void mps_linalg_begin(mps_dense_factorization *call, mps_dense_kind kind, const mps_tensor *shape) {
+static void begin(mps_dense_factorization *call, mps_dense_kind kind, const mps_tensor *shape) {
   memset(call, 0, sizeof *call);
   call->kind = kind;
   call->dtype = shape->dtype;
   call->is_left = true;
   call->batch = 1;
   for (uint32_t d = 0; d + 2 < shape->rank; d++) call->batch *= shape->sizes[d];
+}
+
+mps_status mps_linalg_open(const char *label, const char *name, const mps_tensor *a, bool square, mps_dense_kind kind, mps_dense_factorization *call) {
+  MPS_TRY(mps_linalg_check_matrix(label, name, a, square));
+  begin(call, kind, a);
+  call->m = mps_linalg_rows(a);
+  call->n = mps_linalg_columns(a);
+  return MPS_STATUS_OK;
+}
+
+mps_status mps_linalg_open_system(const char *label, const char *name, const mps_tensor *a, const mps_tensor *b, bool left, mps_dense_kind kind,
+                                  mps_dense_factorization *call) {
+  MPS_TRY(mps_linalg_check_matrix(label, name, a, true));
+  MPS_TRY(mps_linalg_check_matrix(label, "B", b, false));
+  MPS_TRY(mps_linalg_check_batch(label, a, 2, b, 2));
+  begin(call, kind, b);
+  call->n = mps_linalg_rows(a);
+  call->k = left ? mps_linalg_columns(b) : mps_linalg_rows(b);
+  call->is_left = left;
+  return MPS_STATUS_OK;
+}
+
+mps_linalg_operand mps_linalg_input(const mps_tensor *source, uint32_t inner, mps_dense_columns *columns) {
+  return (mps_linalg_operand){.source = source, .inner = inner, .columns = columns};
+}
+mps_linalg_operand mps_linalg_consumed(const mps_tensor *source, uint32_t inner, mps_dense_columns *columns) {
+  return (mps_linalg_operand){.source = source, .inner = inner, .changed = true, .columns = columns};
+}
+mps_linalg_operand mps_linalg_output(const mps_tensor *out, uint32_t inner, mps_dense_columns *columns) {
+  return (mps_linalg_operand){.out = out, .inner = inner, .changed = true, .columns = columns};
+}
+mps_linalg_operand mps_linalg_becomes(const mps_tensor *source, const mps_tensor *out, uint32_t inner, mps_dense_columns *columns) {
+  return (mps_linalg_operand){.source = source, .out = out, .inner = inner, .changed = true, .columns = columns};
+}
+mps_linalg_operand mps_linalg_brought(const mps_tensor *source, const mps_tensor *out, mps_dense_factorization *call) {
+  return (mps_linalg_operand){.source = source, .out = out, .inner = 2, .changed = true, .columns = &call->a, .from = &call->from, .to = &call->to};
 }
 
 /* The one stride that all items lie apart; false where there is none. */
@@ -115,6 +151,32 @@ static bool describe(const mps_tensor *tensor, uint32_t inner, mps_dense_columns
   return true;
 }
 
+/* True when the provider can step over the tensor's matrices. */
+static bool describe_matrix(const mps_tensor *tensor, mps_dense_matrix *matrix) {
+  if (tensor->buffer == NULL || (tensor->flags & MPS_TENSOR_NEGATIVE) || !find_batch_stride(tensor, 2, &matrix->batch_stride)) return false;
+  matrix->row_stride = tensor->strides[tensor->rank - 2u];
+  matrix->column_stride = tensor->strides[tensor->rank - 1u];
+  matrix->conjugate = (tensor->flags & MPS_TENSOR_CONJUGATE) != 0;
+  matrix->data = (char *)mps_buffer_contents(tensor->buffer) + tensor->offset;
+  return true;
+}
+
+/* Whether the provider itself brings the operand from where it lies to where it goes; fills in how. */
+static bool describe_way(const mps_linalg_operand *o) {
+  if (o->from == NULL || o->source == NULL || o->out == NULL || o->source->dtype != o->out->dtype || o->out->flags != 0) return false;
+  if (mps_linalg_rows(o->out) * mps_linalg_columns(o->out) * (int64_t)mps_dtype_size(o->out->dtype) > MPS_LINALG_SCRATCH_BYTES) return false;
+  const bool same = mps_operands_equal(o->source, o->out);
+  if (!same && o->source->buffer == o->out->buffer) return false;
+  const bool in_place = describe(o->out, 2, o->columns);
+  mps_dense_matrix from = {.data = NULL}, to = {.data = NULL};
+  if (in_place && same) return true;
+  if (!describe_matrix(o->source, &from) || (!in_place && !describe_matrix(o->out, &to))) return false;
+  *o->from = from;
+  *o->to = to;
+  if (!in_place) memset(o->columns, 0, sizeof *o->columns);
+  return true;
+}
+
 /* Sizes of `like`, items one after another, each column-major; the buffer is the caller's. */
 static mps_status create_columns(mps_stream *stream, const mps_tensor *like, uint32_t inner, mps_tensor *out) {
   MPS_TRY(mps_operand_create(stream, like->dtype, like->rank, like->sizes, out));
@@ -130,6 +192,7 @@ typedef struct place {
   mps_tensor temporary;
   bool owned;
   mps_buffer *buffer; /* what the provider touches; NULL: nothing */
+  mps_buffer *source; /* what it reads besides; NULL: nothing */
 } place;
 
 static mps_status make_temporary(mps_stream *stream, const mps_tensor *like, uint32_t inner, mps_dense_columns *columns, place *p) {
@@ -145,6 +208,11 @@ static mps_status bring(mps_stream *stream, const mps_linalg_operand *o, place *
   memset(o->columns, 0, sizeof *o->columns);
   o->columns->leading = 1;
   if (shape == NULL || mps_tensor_element_count(shape) == 0) return MPS_STATUS_OK;
+  if (describe_way(o)) {
+    p->buffer = o->out->buffer;
+    if (o->source->buffer != o->out->buffer) p->source = o->source->buffer;
+    return MPS_STATUS_OK;
+  }
   bool in_place = o->out != NULL || !o->changed;
   if (in_place && describe(shape, o->inner, o->columns)) {
     p->buffer = shape->buffer;
@@ -167,14 +235,16 @@ static mps_status run_call(const void *parameters) {
 
 static mps_status encode(mps_stream *stream, const char *label, mps_dense_factorization *call, const mps_linalg_operand *operands, uint32_t count,
                          double cost, const mps_dense_provider *provider, place *places) {
-  mps_buffer *buffers[MPS_LINALG_MAX_OPERANDS];
+  mps_buffer *buffers[2 * MPS_LINALG_MAX_OPERANDS];
   uint32_t buffer_count = 0;
   for (uint32_t i = 0; i < count; i++) {
     MPS_TRY(bring(stream, &operands[i], &places[i]));
     if (places[i].buffer != NULL) buffers[buffer_count++] = places[i].buffer;
+    if (places[i].source != NULL) buffers[buffer_count++] = places[i].source;
   }
   linalg_call c = {provider->factorize, *call};
-  MPS_TRY(mps_dense_call(stream, label, run_call, &c, sizeof c, buffers, buffer_count, cost));
+  const bool anywhere = mps_dense_is_anywhere(provider, call->kind, call->dtype);
+  MPS_TRY(mps_dense_call(stream, label, run_call, &c, sizeof c, buffers, buffer_count, anywhere, cost));
   for (uint32_t i = 0; i < count; i++)
     if (places[i].owned && operands[i].out != NULL) MPS_TRY(mps_op_copy(stream, &places[i].temporary, operands[i].out));
   return MPS_STATUS_OK;

@@ -16,12 +16,27 @@ typedef struct mps_linalg_operand {
   uint32_t inner;
   bool changed;               /* without out: the call destroys the values, so that it works on a copy */
   mps_dense_columns *columns; /* of the call; filled in */
+  mps_dense_matrix *from, *to; /* both or none: of the call, for source and out as they lie where the provider can bring them itself */
 } mps_linalg_operand;
 
 enum { MPS_LINALG_MAX_OPERANDS = 6 };
+/* Larger matrices are brought into column-major memory by the device: a provider's scratch memory stays with its thread. */
+#define MPS_LINALG_SCRATCH_BYTES ((int64_t)1 << 20)
 
-/* Fills dtype and batch from `shape` (rank >= 2). */
-void mps_linalg_begin(mps_dense_factorization *call, mps_dense_kind kind, const mps_tensor *shape);
+/* Values that are only read, that are read and destroyed, that are only written, and that become others. */
+mps_linalg_operand mps_linalg_input(const mps_tensor *source, uint32_t inner, mps_dense_columns *columns);
+mps_linalg_operand mps_linalg_consumed(const mps_tensor *source, uint32_t inner, mps_dense_columns *columns);
+mps_linalg_operand mps_linalg_output(const mps_tensor *out, uint32_t inner, mps_dense_columns *columns);
+mps_linalg_operand mps_linalg_becomes(const mps_tensor *source, const mps_tensor *out, uint32_t inner, mps_dense_columns *columns);
+/* The matrices a of a kind that may be given from and to. */
+mps_linalg_operand mps_linalg_brought(const mps_tensor *source, const mps_tensor *out, mps_dense_factorization *call);
+
+/* Begins a call on matrices `a` (m x n), and one of a system with right-hand sides b (n x k, or k x n unless left): checks ranks, sizes and
+ * batches, fills in kind, dtype, batch, m, n, k and is_left. */
+MPS_WARN_UNUSED mps_status mps_linalg_open(const char *label, const char *name, const mps_tensor *a, bool square, mps_dense_kind kind,
+                                           mps_dense_factorization *call);
+MPS_WARN_UNUSED mps_status mps_linalg_open_system(const char *label, const char *name, const mps_tensor *a, const mps_tensor *b, bool left,
+                                                  mps_dense_kind kind, mps_dense_factorization *call);
 /* Encodes the call: sources are copied to where the provider works, results to where they belong. cost: nanoseconds of one item on one core. */
 MPS_WARN_UNUSED mps_status mps_linalg_run(mps_stream *stream, const char *label, mps_dense_factorization *call, const mps_linalg_operand *operands,
                                           uint32_t count, double cost);

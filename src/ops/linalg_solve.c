@@ -36,65 +36,52 @@ static void turn(mps_dense_factorization *call, const mps_tensor *B, const mps_t
 /* ---- Cholesky ---- */
 
 mps_status mps_op_linalg_cholesky(mps_stream *stream, const mps_tensor *self, bool upper, const mps_tensor *L, const mps_tensor *info) {
-  MPS_TRY(mps_linalg_check_matrix("linalg.cholesky", "A", self, true));
   mps_dense_factorization call;
-  mps_linalg_begin(&call, MPS_DENSE_CHOLESKY, self);
-  call.n = mps_linalg_rows(self);
+  MPS_TRY(mps_linalg_open("linalg.cholesky", "A", self, true, MPS_DENSE_CHOLESKY, &call));
   call.upper = upper;
-  const mps_linalg_operand operands[] = {{self, L, 2, true, &call.a}, {NULL, info, 0, true, &call.info}};
+  const mps_linalg_operand operands[] = {mps_linalg_brought(self, L, &call), mps_linalg_output(info, 0, &call.info)};
   return mps_linalg_run(stream, "linalg.cholesky", &call, operands, 2, product(call.n, call.n, call.n) / 3.0);
 }
 
 mps_status mps_op_cholesky_inverse(mps_stream *stream, const mps_tensor *self, bool upper, const mps_tensor *out, const mps_tensor *info) {
-  MPS_TRY(mps_linalg_check_matrix("cholesky_inverse", "A", self, true));
   mps_dense_factorization call;
-  mps_linalg_begin(&call, MPS_DENSE_CHOLESKY_INVERSE, self);
-  call.n = mps_linalg_rows(self);
+  MPS_TRY(mps_linalg_open("cholesky_inverse", "A", self, true, MPS_DENSE_CHOLESKY_INVERSE, &call));
   call.upper = upper;
-  const mps_linalg_operand operands[] = {{self, out, 2, true, &call.a}, {NULL, info, 0, true, &call.info}};
+  const mps_linalg_operand operands[] = {mps_linalg_becomes(self, out, 2, &call.a), mps_linalg_output(info, 0, &call.info)};
   return mps_linalg_run(stream, "cholesky_inverse", &call, operands, 2, product(call.n, call.n, call.n));
 }
 
 mps_status mps_op_cholesky_solve(mps_stream *stream, const mps_tensor *self, const mps_tensor *A, bool upper, const mps_tensor *out) {
-  MPS_TRY(mps_linalg_check_matrix("cholesky_solve", "A", A, true));
-  MPS_TRY(mps_linalg_check_matrix("cholesky_solve", "B", self, false));
-  MPS_TRY(mps_linalg_check_batch("cholesky_solve", self, 2, A, 2));
   mps_dense_factorization call;
-  mps_linalg_begin(&call, MPS_DENSE_CHOLESKY_SOLVE, self);
-  call.n = mps_linalg_rows(A);
-  call.k = mps_linalg_columns(self);
+  MPS_TRY(mps_linalg_open_system("cholesky_solve", "A", A, self, true, MPS_DENSE_CHOLESKY_SOLVE, &call));
   call.upper = upper;
-  const mps_linalg_operand operands[] = {{A, NULL, 2, false, &call.a}, {self, out, 2, true, &call.b}};
+  const mps_linalg_operand operands[] = {mps_linalg_input(A, 2, &call.a), mps_linalg_becomes(self, out, 2, &call.b)};
   return mps_linalg_run(stream, "cholesky_solve", &call, operands, 2, product(call.n, call.n, call.k));
 }
 
 /* ---- LU ---- */
 
 mps_status mps_op_linalg_lu_factor(mps_stream *stream, const mps_tensor *A, const mps_tensor *LU, const mps_tensor *pivots, const mps_tensor *info) {
-  MPS_TRY(mps_linalg_check_matrix("linalg.lu_factor", "A", A, false));
   mps_dense_factorization call;
-  mps_linalg_begin(&call, MPS_DENSE_FACTOR_LU, A);
-  call.m = mps_linalg_rows(A);
-  call.n = mps_linalg_columns(A);
-  const mps_linalg_operand operands[] = {{A, LU, 2, true, &call.a}, {NULL, pivots, 1, true, &call.pivots}, {NULL, info, 0, true, &call.info}};
+  MPS_TRY(mps_linalg_open("linalg.lu_factor", "A", A, false, MPS_DENSE_FACTOR_LU, &call));
+  const mps_linalg_operand operands[] = {mps_linalg_brought(A, LU, &call), mps_linalg_output(pivots, 1, &call.pivots),
+                                         mps_linalg_output(info, 0, &call.info)};
   return mps_linalg_run(stream, "linalg.lu_factor", &call, operands, 3, product(call.m, call.n, call.m < call.n ? call.m : call.n) / 2.0);
 }
 
 mps_status mps_op_linalg_lu_solve(mps_stream *stream, const mps_tensor *LU, const mps_tensor *pivots, const mps_tensor *B, bool left, bool adjoint,
                                   const mps_tensor *out) {
-  MPS_TRY(mps_linalg_check_matrix("linalg.lu_solve", "LU", LU, true));
-  MPS_TRY(mps_linalg_check_matrix("linalg.lu_solve", "B", B, false));
-  MPS_TRY(mps_linalg_check_batch("linalg.lu_solve", LU, 2, B, 2));
-  MPS_TRY(mps_linalg_check_batch("linalg.lu_solve", LU, 2, pivots, 1));
   mps_dense_factorization call;
-  mps_linalg_begin(&call, MPS_DENSE_SOLVE_LU, B);
-  call.n = mps_linalg_rows(LU);
-  call.k = left ? mps_linalg_columns(B) : mps_linalg_rows(B);
-  call.is_left = left;
+  MPS_TRY(mps_linalg_open_system("linalg.lu_solve", "LU", LU, B, left, MPS_DENSE_SOLVE_LU, &call));
+  MPS_TRY(mps_linalg_check_batch("linalg.lu_solve", LU, 2, pivots, 1));
   call.transpose = adjoint ? MPS_DENSE_ADJOINT : MPS_DENSE_PLAIN;
-  mps_tensor from, to;
+  mps_tensor from, to, factors = *LU;
   turn(&call, B, out, &from, &to);
-  const mps_linalg_operand operands[] = {{LU, NULL, 2, false, &call.a}, {pivots, NULL, 1, false, &call.pivots}, {&from, &to, 2, true, &call.b}};
+  const bool rows = LU->flags == 0 && LU->strides[LU->rank - 1u] == 1 && LU->strides[LU->rank - 2u] >= call.n;
+  call.turned = rows && !(call.transpose == MPS_DENSE_ADJOINT && call.dtype == MPS_DTYPE_C64);
+  if (call.turned) factors = swapped(LU);
+  const mps_linalg_operand operands[] = {mps_linalg_input(&factors, 2, &call.a), mps_linalg_input(pivots, 1, &call.pivots),
+                                         mps_linalg_becomes(&from, &to, 2, &call.b)};
   return mps_linalg_run(stream, "linalg.lu_solve", &call, operands, 3, product(call.n, call.n, call.k));
 }
 
@@ -127,22 +114,16 @@ static mps_tensor in_columns(const mps_tensor *A, mps_dense_factorization *call)
 
 mps_status mps_op_linalg_solve_triangular(mps_stream *stream, const mps_tensor *A, const mps_tensor *B, bool upper, bool left, bool unitriangular,
                                           bool transpose, const mps_tensor *out) {
-  MPS_TRY(mps_linalg_check_matrix("linalg.solve_triangular", "A", A, true));
-  MPS_TRY(mps_linalg_check_matrix("linalg.solve_triangular", "B", B, false));
-  MPS_TRY(mps_linalg_check_batch("linalg.solve_triangular", A, 2, B, 2));
   mps_dense_factorization call;
-  mps_linalg_begin(&call, MPS_DENSE_SOLVE_TRIANGULAR, B);
+  MPS_TRY(mps_linalg_open_system("linalg.solve_triangular", "A", A, B, left, MPS_DENSE_SOLVE_TRIANGULAR, &call));
   call.dtype = A->dtype;
-  call.n = mps_linalg_rows(A);
-  call.k = left ? mps_linalg_columns(B) : mps_linalg_rows(B);
-  call.is_left = left;
   call.upper = upper;
   call.unit = unitriangular;
   call.transpose = transpose ? MPS_DENSE_TRANSPOSED : MPS_DENSE_PLAIN;
   mps_tensor from, to;
   turn(&call, B, out, &from, &to);
   const mps_tensor turned = in_columns(A, &call);
-  const mps_linalg_operand operands[] = {{&turned, NULL, 2, false, &call.a}, {&from, &to, 2, true, &call.b}};
+  const mps_linalg_operand operands[] = {mps_linalg_input(&turned, 2, &call.a), mps_linalg_becomes(&from, &to, 2, &call.b)};
   return mps_linalg_run(stream, "linalg.solve_triangular", &call, operands, 2, product(call.n, call.n, call.k) / 2.0);
 }
 
@@ -150,25 +131,20 @@ mps_status mps_op_linalg_solve_triangular(mps_stream *stream, const mps_tensor *
 
 mps_status mps_op_linalg_ldl_factor(mps_stream *stream, const mps_tensor *self, bool hermitian, const mps_tensor *LD, const mps_tensor *pivots,
                                     const mps_tensor *info) {
-  MPS_TRY(mps_linalg_check_matrix("torch.linalg.ldl_factor_ex", "A", self, true));
   mps_dense_factorization call;
-  mps_linalg_begin(&call, MPS_DENSE_FACTOR_LDL, self);
-  call.n = mps_linalg_rows(self);
+  MPS_TRY(mps_linalg_open("torch.linalg.ldl_factor_ex", "A", self, true, MPS_DENSE_FACTOR_LDL, &call));
   call.hermitian = hermitian;
-  const mps_linalg_operand operands[] = {{self, LD, 2, true, &call.a}, {NULL, pivots, 1, true, &call.pivots}, {NULL, info, 0, true, &call.info}};
+  const mps_linalg_operand operands[] = {mps_linalg_becomes(self, LD, 2, &call.a), mps_linalg_output(pivots, 1, &call.pivots),
+                                         mps_linalg_output(info, 0, &call.info)};
   return mps_linalg_run(stream, "linalg.ldl_factor", &call, operands, 3, product(call.n, call.n, call.n) / 2.0);
 }
 
 mps_status mps_op_linalg_ldl_solve(mps_stream *stream, const mps_tensor *LD, const mps_tensor *pivots, const mps_tensor *B, bool hermitian,
                                    const mps_tensor *out) {
-  MPS_TRY(mps_linalg_check_matrix("torch.linalg.ldl_solve", "LD", LD, true));
-  MPS_TRY(mps_linalg_check_matrix("torch.linalg.ldl_solve", "B", B, false));
-  MPS_TRY(mps_linalg_check_batch("torch.linalg.ldl_solve", LD, 2, B, 2));
   mps_dense_factorization call;
-  mps_linalg_begin(&call, MPS_DENSE_SOLVE_LDL, B);
-  call.n = mps_linalg_rows(LD);
-  call.k = mps_linalg_columns(B);
+  MPS_TRY(mps_linalg_open_system("torch.linalg.ldl_solve", "LD", LD, B, true, MPS_DENSE_SOLVE_LDL, &call));
   call.hermitian = hermitian;
-  const mps_linalg_operand operands[] = {{LD, NULL, 2, false, &call.a}, {pivots, NULL, 1, false, &call.pivots}, {B, out, 2, true, &call.b}};
+  const mps_linalg_operand operands[] = {mps_linalg_input(LD, 2, &call.a), mps_linalg_input(pivots, 1, &call.pivots),
+                                         mps_linalg_becomes(B, out, 2, &call.b)};
   return mps_linalg_run(stream, "linalg.ldl_solve", &call, operands, 3, product(call.n, call.n, call.k));
 }

@@ -10,7 +10,10 @@
 #include "openmps/ops/quantized.h"
 #include "ops/operand.h"
 
-enum { UNPACKED_ROWS = 16 }; /* from so many rows on, unpacking the weights for a matrix product pays */
+enum {
+  FLOAT_ROWS = 2,    /* from so many rows on, widening halves once pays, rather than for every weight */
+  UNPACKED_ROWS = 40 /* and unpacking the weights for a matrix product */
+};
 /* Nanoseconds on one core, estimates. */
 #define UNPACK_COST 0.15
 #define MULTIPLY_COST 0.05
@@ -49,6 +52,23 @@ static mps_status multiply(mps_stream *stream, const char *label, const mps_tens
   return mps_encoder_dispatch(&encoder, (uint64_t[]){(uint64_t)a->columns, blocks, 1}, NULL);
 }
 
+/* With input, scales and result as floats. */
+static mps_status multiply_in_float(mps_stream *stream, const char *label, const mps_tensor *self, const mps_tensor *packed, const mps_tensor *scales,
+                                    const mps_quantized_arguments *a, const mps_tensor *out) {
+  mps_tensor input, factors, result;
+  mps_buffer *owned[2] = {NULL, NULL};
+  mps_status status = mps_operand_create(stream, MPS_DTYPE_F32, 2, out->sizes, &result);
+  if (status != MPS_STATUS_OK) return status;
+  status = mps_operand_prepare(stream, self, MPS_DTYPE_F32, true, &input, &owned[0]);
+  if (status == MPS_STATUS_OK) status = mps_operand_prepare(stream, scales, MPS_DTYPE_F32, true, &factors, &owned[1]);
+  if (status == MPS_STATUS_OK) status = multiply(stream, label, &input, packed, &factors, a, &result);
+  if (status == MPS_STATUS_OK) status = mps_op_copy(stream, &result, out);
+  mps_buffer_release(owned[0]);
+  mps_buffer_release(owned[1]);
+  mps_buffer_release(result.buffer);
+  return status;
+}
+
 /* With the weights as floats, and input and result too. */
 static mps_status multiply_unpacked(mps_stream *stream, const char *label, const mps_tensor *self, const mps_tensor *packed, const mps_tensor *scales,
                                     const mps_quantized_arguments *a, const mps_tensor *out) {
@@ -85,8 +105,9 @@ static mps_status run(mps_stream *stream, const char *label, const mps_tensor *s
   mps_status status = mps_operand_prepare(stream, self, self->dtype, true, &input, &owned[0]);
   if (status == MPS_STATUS_OK) status = mps_operand_prepare(stream, mat2, mat2->dtype, true, &packed, &owned[1]);
   if (status == MPS_STATUS_OK) status = mps_operand_prepare(stream, scales, scales->dtype, true, &factors, &owned[2]);
+  const bool widens = self->dtype != MPS_DTYPE_F32 && a->rows >= FLOAT_ROWS;
   if (status == MPS_STATUS_OK)
-    status = (a->rows < UNPACKED_ROWS ? multiply : multiply_unpacked)(stream, label, &input, &packed, &factors, a, out);
+    status = (a->rows >= UNPACKED_ROWS ? multiply_unpacked : widens ? multiply_in_float : multiply)(stream, label, &input, &packed, &factors, a, out);
   for (uint32_t i = 0; i < 3; i++) mps_buffer_release(owned[i]);
   return status;
 }

@@ -27,7 +27,7 @@ static const mps_step *take_step(mps_stream *stream) {
   stream->head_offset += step->bytes;
   stream->executed++;
   stream->cost_executed += step->cost;
-  if (step->kind == MPS_STEP_DENSE || step->kind == MPS_STEP_WAIT) stream->blockers_executed++;
+  if (mps_step_is_blocker(step)) stream->blockers_executed++;
   return step;
 }
 

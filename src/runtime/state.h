@@ -66,7 +66,7 @@ struct mps_stream {
   mps_page *spare_pages;
   uint32_t spare_count;
   double cost_encoded;       /* sum over all steps ever */
-  uint64_t blockers_encoded; /* steps ever that no waiter may run: DENSE, WAIT */
+  uint64_t blockers_encoded; /* steps ever that no waiter may run */
   bool running;              /* somebody holds the runner's role */
   bool spinning;             /* the executor looks at wake_sent: no signal is needed */
   bool stopping;
@@ -118,6 +118,11 @@ extern bool mps_process_is_forked;
 
 static inline mps_stream *mps_device_stream(const mps_device *device, uint32_t slot) {
   return atomic_load_explicit(&device->streams[slot], memory_order_acquire);
+}
+
+/* A step that no waiter may run: it waits itself, or wants the executor's thread. */
+static inline bool mps_step_is_blocker(const mps_step *step) {
+  return step->kind == MPS_STEP_WAIT || (step->kind == MPS_STEP_DENSE && !((const mps_step_dense *)(const void *)step)->anywhere);
 }
 
 /* ---- stream.c ---- */

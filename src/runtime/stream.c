@@ -293,7 +293,8 @@ bool mps_stream_try_reserve(mps_stream *stream, uint32_t kind, size_t bytes, con
 /* Lock held. Whether the step that becomes `serial` is small, alone, and one that never waits. */
 static bool is_immediate(const mps_stream *stream, const mps_step *step, uint64_t serial) {
   if (step->cost > MPS_IMMEDIATE_COST || stream->running) return false;
-  if (step->kind != MPS_STEP_POINTWISE && step->kind != MPS_STEP_DISPATCH && step->kind != MPS_STEP_COPY && step->kind != MPS_STEP_FILL) return false;
+  const bool runs_kernels = step->kind == MPS_STEP_POINTWISE || step->kind == MPS_STEP_DISPATCH || step->kind == MPS_STEP_COPY || step->kind == MPS_STEP_FILL;
+  if (!runs_kernels && (step->kind != MPS_STEP_DENSE || mps_step_is_blocker(step))) return false;
   const mps_device *device = stream->device;
   if (device->rewrite || device->driver->limits.asynchronous) return false;
   return mps_stream_completed(stream) + 1 == serial;
@@ -303,7 +304,7 @@ uint64_t mps_stream_publish(mps_stream *stream, mps_step *step) {
   uint64_t serial = atomic_load_explicit(&stream->encoded, memory_order_relaxed) + 1;
   stream->tail_used += step->bytes;
   stream->cost_encoded += step->cost;
-  if (step->kind == MPS_STEP_DENSE || step->kind == MPS_STEP_WAIT) stream->blockers_encoded++;
+  if (mps_step_is_blocker(step)) stream->blockers_encoded++;
   if (step->kind == MPS_STEP_CALLBACK || step->kind == MPS_STEP_SIGNAL) { /* others wait for its effect */
     atomic_store_explicit(&stream->committed, serial, memory_order_relaxed);
   }

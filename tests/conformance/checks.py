@@ -12,9 +12,11 @@ from tests.python import compare
 
 from . import samples as samples_, undetermined
 from .difference import Failure, check_same, comparable, flatten
+from .exceptions import Rules
 from .samples import copied, has_double, on_mps, shown, widened
 
 OUT_VARIANTS = ("strided", "resized", "other dtype")
+ROWS = Rules("rows.txt").by_operator
 
 
 def call(function, arguments):
@@ -110,6 +112,7 @@ class Case:
 
     def __init__(self, name, dtype, entry, random, tell=lambda *_: None):
         self.name, self.dtype, self.entry, self.random, self.tell = name, dtype, entry, random, tell
+        self.rows = name in ROWS
         self.tolerance = undetermined.tolerance(name, dtype) or samples_.tolerance(entry, dtype) if dtype else None
         self.failures, self.counts, self.double = {}, {}, 0
 
@@ -153,7 +156,7 @@ class Case:
         if values:
             undetermined.settle_indices(self.name, actual, expected, mps)
             self.leave_out(actual, expected, arguments)
-        check_same(actual, expected, self.tolerance, exact, values=values, memory=memory, sums=sums)
+        check_same(actual, expected, self.tolerance, exact, values=values, memory=memory, sums=sums, rows=self.rows)
         check_surroundings(around, mps)
         if memory:
             check_aliases(actual, mps, expected, cpu)

@@ -4,6 +4,7 @@
 never.txt     what is not run: nothing to compare with, or nothing that this device could have
 not_yet.txt   what fails today; a line all of whose cases pass is itself a failure
 random.txt    operators with random or undefined values: dtype, shape and strides alone are compared
+rows.txt      operators whose matrices lie in rows where the CPU's lie in columns: compared like that
 A line of not_yet.txt whose reason begins with [all] fails only when all samples are run, and is not missed by a quick run.
 """
 import pathlib

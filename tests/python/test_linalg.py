@@ -38,6 +38,14 @@ def arrangements(x):
         yield x.mH.resolve_conj().mH
 
 
+def determined(q, r):
+    """The same factors with a positive diagonal of r: which sign a reflection leaves there is up to rounding."""
+    phase = r.diagonal().sgn()
+    q[:, : phase.numel()].mul_(phase)
+    r[: phase.numel()].mul_(phase.conj()[:, None])
+    return q, r
+
+
 def close(a, b):
     torch.testing.assert_close(a.cpu().resolve_conj(), b.resolve_conj(), **LOOSE)
 
@@ -259,7 +267,7 @@ def test_qr(dtype, mode, shape):
 @pytest.mark.parametrize("shape", [(600, 600), (900, 300), (300, 900)])
 def test_large_qr(dtype, shape):
     a = make(shape, dtype) + 30 * torch.eye(*shape, dtype=dtype)
-    compare(L.qr, a, strides=True, rtol=1e-2, atol=1e-2)
+    compare(lambda a: determined(*L.qr(a)), a, strides=True, rtol=1e-2, atol=1e-2)
     q, r = L.qr(a.to("mps"), mode="complete")
     close(q @ r, a)
     close(q.mH @ q, torch.eye(shape[0], dtype=dtype))

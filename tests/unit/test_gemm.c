@@ -191,9 +191,31 @@ static void plan_joins_a_tall_batch(void) {
   CHECK_INT(g.batch, 3);
 }
 
+static void many_small_products_are_the_kernels(void) {
+  mps_gemm g = {.dtype = MPS_DTYPE_F32, .batch = 4, .m = 40, .n = 3, .k = 3};
+  CHECK(mps_gemm_is_small(&g));
+  g.dtype = MPS_DTYPE_I32;
+  CHECK(!mps_gemm_is_small(&g));
+  g.dtype = MPS_DTYPE_BF16;
+  g.k = 50; /* 6,000 multiply-adds: for halves still small */
+  CHECK(mps_gemm_is_small(&g));
+  g.dtype = MPS_DTYPE_F32;
+  CHECK(!mps_gemm_is_small(&g));
+  g.k = 3;
+  g.batch = 3;
+  CHECK(!mps_gemm_is_small(&g));
+  g.batch = 4;
+  g.n = 1; /* a product with a vector */
+  CHECK(!mps_gemm_is_small(&g));
+  g.n = 17;
+  g.m = 17;
+  CHECK(!mps_gemm_is_small(&g));
+}
+
 int main(void) {
   RUN(plan_resolves_flags_and_factors);
   RUN(plan_joins_a_tall_batch);
+  RUN(many_small_products_are_the_kernels);
   if (mps_device_open("host", &device) != MPS_STATUS_OK) {
     fprintf(stderr, "no device: %s\n", mps_error_message());
     return 1;

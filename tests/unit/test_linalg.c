@@ -15,9 +15,14 @@ static bool takes(mps_dense_kind kind, mps_dtype dtype) { return kind >= MPS_DEN
 /* "Factors" by negating the first column of each matrix; info is the item's number. */
 static mps_status factorize(const mps_dense_factorization *call) {
   seen = *call;
+  const mps_dense_matrix *from = &call->from, *to = &call->to;
   for (int64_t i = 0; i < call->batch; i++) {
-    float *a = (float *)call->a.data + i * call->a.batch_stride;
+    float own[9], *a = call->a.data != NULL ? (float *)call->a.data + i * call->a.batch_stride : own;
+    for (int64_t e = 0; from->data != NULL && e < 9; e++)
+      a[e] = ((float *)from->data)[i * from->batch_stride + e % 3 * from->row_stride + e / 3 * from->column_stride];
     for (int64_t r = 0; r < call->n; r++) a[r] = -a[r];
+    for (int64_t e = 0; to->data != NULL && e < 9; e++)
+      ((float *)to->data)[i * to->batch_stride + e % 3 * to->row_stride + e / 3 * to->column_stride] = a[e];
     if (call->info.data != NULL) ((int32_t *)call->info.data)[i * call->info.batch_stride] = (int32_t)i;
   }
   return MPS_STATUS_OK;
@@ -44,8 +49,9 @@ static void cholesky(const mps_tensor *from, const mps_tensor *to, const mps_ten
   CHECK_OK(mps_op_linalg_cholesky(stream, from, true, to, info));
   CHECK_OK(mps_stream_synchronize(stream));
   CHECK(seen.kind == MPS_DENSE_CHOLESKY && seen.batch == 2 && seen.n == 3 && seen.upper);
-  CHECK(seen.a.leading == 3 && seen.a.batch_stride == 9 && seen.info.batch_stride == 1);
-  CHECK((seen.a.data == mps_buffer_contents(to->buffer)) == in_place);
+  CHECK(seen.info.batch_stride == 1 && seen.from.data == mps_buffer_contents(from->buffer) && seen.from.row_stride == from->strides[1]);
+  if (in_place) CHECK(seen.a.leading == 3 && seen.a.batch_stride == 9 && seen.a.data == mps_buffer_contents(to->buffer) && seen.to.data == NULL);
+  if (!in_place) CHECK(seen.a.data == NULL && seen.to.data == mps_buffer_contents(to->buffer) && seen.to.column_stride == to->strides[2]);
   const float *results = mps_buffer_contents(to->buffer);
   for (int64_t i = 0; i < 2; i++)
     for (int64_t r = 0; r < 3; r++)
