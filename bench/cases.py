@@ -358,7 +358,7 @@ CASES = [
     Case("dense", "attention 4 x 8 x 256 x 64", on(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
                                                   (4, 8, 256, 64), (4, 8, 256, 64), (4, 8, 256, 64))),
     *[Case("linalg", f"{name} {n}" + (f", batch {batch[0]}" if batch else ""), systems(function, n, *batch, positive=name == "cholesky"),
-            goal=0.7 if n in (32, 256) else 0.95)  # docs/decisions/0012-linalg-speed.md
+            goal=0.7 if n in (32, 256) else 0.95)  # docs/decisions/0010-linalg-speed.md
       for name, function in (("lu_factor", lambda a, b: torch.linalg.lu_factor(a)), ("solve", torch.linalg.solve), ("inv", lambda a, b: torch.linalg.inv(a)),
                              ("cholesky", lambda a, b: torch.linalg.cholesky(a)), ("qr", lambda a, b: torch.linalg.qr(a)))
       for n, *batch in ((8,), (64,), (256,), (1024,), (4, 1000), (32, 32))],
