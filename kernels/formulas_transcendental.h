@@ -105,8 +105,10 @@ struct logaddexp {
     return a != a || b != b ? a + b : a == b && metal::fabs(a) == infinity() ? a : sum;
   }
   float2 operator()(float2 a, float2 b) const {
-    float2 large = a.x > b.x ? a : b, small = a.x > b.x ? b : a;
-    if (large.x == -infinity()) return large;
+    if (has_nan(a) || has_nan(b)) return float2(special::not_a_number(), special::not_a_number());
+    float2 large = a.x >= b.x ? a : b, small = a.x >= b.x ? b : a;
+    if (large.x == -infinity()) return small;
+    if (small.x == infinity()) return complex_log(complex_exp(a) + complex_exp(b));
     return large + complex_log1p(complex_exp(small - large));
   }
 };

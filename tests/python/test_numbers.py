@@ -130,7 +130,7 @@ SUBNORMAL = {
     "sum": lambda x: x[:8].sum(), "max": lambda x: x.max(), "min": lambda x: x[1:8].amin(), "sort": lambda x: x[1:8].sort(descending=True)[0], "cumsum": lambda x: x[:8].cumsum(0), "cat": lambda x: torch.cat([x, x]),
     "float": lambda x: x.float(), "half": lambda x: x.half(), "bfloat16": lambda x: x.bfloat16(), "nonzero": lambda x: x.nonzero(), "bool": lambda x: x.bool(), "any": lambda x: x[1:2].any(), "sqrt": lambda x: x[:8].sqrt(),
     "maximum": lambda x: torch.maximum(x, x.flip(0)), "clamp": lambda x: x.clamp(max=0), "gather": lambda x: x[torch.tensor([1, 2, 3], device=x.device)], "pool": lambda x: F.max_pool1d(x[None, None], 2),
-    "index_add": lambda x: torch.zeros_like(x).index_add(0, torch.arange(len(x), device=x.device), x), "trunc": lambda x: x.trunc(), "frac": lambda x: x.frac(), 
+    "index_add": lambda x: torch.zeros_like(x).index_add(0, torch.arange(len(x), device=x.device), x), "trunc": lambda x: x.trunc(), "frac": lambda x: x.frac(),
     "ldexp": lambda x: torch.ldexp(x.view(-1, 1).expand(-1, 8), torch.tensor([-300, -140, -3, -1, 0, 3, 140, 300], device=x.device)), "ldexp by a number": lambda x: torch.ldexp(x, torch.tensor(3, device=x.device)),
     "frexp": lambda x: x.float().frexp()[0], "nextafter": lambda x: torch.nextafter(x.float(), torch.ones_like(x).float()),
 }
@@ -229,3 +229,12 @@ def test_complex_limits(name):
     for e, a in zip((torch.view_as_real(t) if t.is_complex() else t for t in (expected,)), (torch.view_as_real(t) if t.is_complex() else t for t in (actual,))):
         torch.testing.assert_close(a, e, rtol=3e-6, atol=0, equal_nan=True)
         assert not e.is_floating_point() or torch.equal(a.signbit() & ~a.isnan(), e.signbit() & ~e.isnan())
+
+
+def test_complex_logaddexp():
+    """Equal real parts: the first one leads; infinities and NaN."""
+    parts = (math.inf, -math.inf, math.nan, 0.0, 1.0, -3.0, 10.0)
+    x = torch.tensor([complex(a, b) for a in parts for b in parts], dtype=torch.complex64)
+    a, b = x.repeat_interleave(len(x)), x.repeat(len(x))
+    expected, actual = torch.logaddexp(a, b), torch.logaddexp(a.to("mps"), b.to("mps")).cpu()
+    torch.testing.assert_close(torch.view_as_real(actual), torch.view_as_real(expected), rtol=1e-5, atol=1e-6, equal_nan=True)
