@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "tests", "pytho
 import networks  # noqa: E402
 
 K, M = 1024, 1024 * 1024
+VOLUME = (4, 16, 16, 32, 32)
 
 
 @dataclasses.dataclass
@@ -41,11 +42,30 @@ def chain(a, b):
     return F.relu(torch.tanh(a * b + a) * 0.5 + b)
 
 
-def on(function, *shapes, dtype=torch.float32):
+def on(function, *shapes, dtype=torch.float32, layout=torch.contiguous_format):
     def make(device):
-        inputs = [tensor(*shape, dtype=dtype, seed=i).to(device) for i, shape in enumerate(shapes)]
+        inputs = [tensor(*shape, dtype=dtype, seed=i).to(device).contiguous(memory_format=layout) for i, shape in enumerate(shapes)]
         return lambda: function(*inputs)
     return make
+
+
+def channels_last(function, shape):
+    def make(device):
+        x = tensor(*shape).contiguous(memory_format=torch.channels_last).to(device)
+        return lambda: function(x)
+    return make
+
+
+def fractional(pool, size):
+    """Pooling with given samples, the same on each device."""
+    samples = {}
+
+    def run(x):
+        key = x.device.type, x.dim()
+        if key not in samples:
+            samples[key] = torch.rand(*x.shape[:2], x.dim() - 2, generator=torch.Generator().manual_seed(0)).to(x.device)
+        return pool(x, 2, size, _random_samples=samples[key])
+    return run
 
 
 def index_case(size):
@@ -144,6 +164,150 @@ def wide_mlp(device):
     return step
 
 
+def ctc(steps, batch, classes, longest):
+    """The loss of log_softmax and its gradient."""
+    def make(device):
+        x = tensor(steps, batch, classes).to(device).requires_grad_()
+        targets = torch.randint(1, classes, (batch, longest), generator=torch.Generator().manual_seed(0)).to(device)
+        return lambda: torch.autograd.grad(F.ctc_loss(x.log_softmax(2), targets, [steps] * batch, [longest] * batch), x)
+    return make
+
+
+def classified(*shape):
+    """cross_entropy and its gradient."""
+    def make(device):
+        x = tensor(*shape).to(device).requires_grad_()
+        target = torch.randint(shape[1], (shape[0], *shape[2:]), generator=torch.Generator().manual_seed(0)).to(device)
+        return lambda: torch.autograd.grad(F.cross_entropy(x, target), x)
+    return make
+
+
+def backward(function, *shape, dtype=torch.float32):
+    """The gradient alone, for a random one of the result."""
+    def make(device):
+        x = tensor(*shape, dtype=dtype).to(device).requires_grad_()
+        y, g = function(x), tensor(*shape, dtype=dtype, seed=1).to(device)
+        return lambda: torch.autograd.grad(y, x, g, retain_graph=True)
+    return make
+
+
+def softmax_cases():
+    for name, function in (("softmax", torch.softmax), ("log_softmax", torch.log_softmax)):
+        for shape, dim in SOFTMAX_LAYOUTS:
+            size = " x ".join(map(str, shape))
+            yield Case("softmax", f"{name} over {dim}, {size}", on(lambda x, f=function, d=dim: f(x, d), shape), goal=1.0)
+            yield Case("softmax", f"{name} backward over {dim}, {size}", backward(lambda x, f=function, d=dim: f(x, d), *shape), goal=1.0)
+
+
+SOFTMAX_LAYOUTS = (((16 * K, 4), 1), ((8 * K, 10), 1), ((2 * K, 32), 1), ((K, 64), 1), ((512, 128), 1), ((1024, 1024), 1), ((4, 32 * K), 1),
+                   ((16, 64, 64), 1), ((1024, 1024), 0))
+def whole_numbers(function, high, *shape, dtype=torch.int64, layout=torch.contiguous_format):
+    """function of random whole numbers below `high`."""
+    def make(device):
+        x = torch.randint(high, shape, generator=torch.Generator().manual_seed(0)).to(dtype).to(device).contiguous(memory_format=layout)
+        return lambda: function(x)
+    return make
+
+
+def sampled(mode, channels, size, grid_size):
+    """grid_sample along a turned and shrunk grid."""
+    def make(device):
+        x = tensor(8, channels, size, size).to(device)
+        turn = torch.tensor([[0.9, 0.3, 0.1], [-0.3, 0.9, 0.0]]).expand(8, 2, 3)
+        grid = F.affine_grid(turn, (8, channels, grid_size, grid_size), align_corners=False).to(device)
+        return lambda: F.grid_sample(x, grid, mode=mode, align_corners=False)
+    return make
+
+
+def resized(mode, antialias=False, **size):
+    corners = {} if mode.startswith("nearest") else {"align_corners": False}
+    return lambda x: F.interpolate(x, mode=mode, antialias=antialias, **corners, **size)
+
+
+LAYOUTS = {"inner": ((2048, 2048), 1), "outer": ((2048, 2048), 0), "middle": ((64, 1024, 64), 1), "rows of 32": ((64 * K, 32), 1)}
+REDUCTIONS = {"sum": torch.sum, "mean": torch.mean, "amax": torch.amax, "argmax": torch.argmax, "var": torch.var, "prod": torch.prod,
+              "norm": lambda x, d: torch.linalg.vector_norm(x, dim=d), "logsumexp": torch.logsumexp}
+
+
+def reductions():
+    for layout, (shape, d) in LAYOUTS.items():
+        for name, f in REDUCTIONS.items():
+            yield f"{name} {layout}", on(lambda x, f=f, d=d: f(x, d), shape)
+        for name in ("sum", "amax", "argmax", "prod"):
+            yield f"{name} {layout}, int64", whole_numbers(lambda x, f=REDUCTIONS[name], d=d: f(x, d), 100, *shape)
+        for f in (torch.any, torch.all):
+            yield f"{f.__name__} {layout}, bool", whole_numbers(lambda x, f=f, d=d: f(x, d), 2, *shape, dtype=torch.bool)
+        for dtype in (torch.float16, torch.bfloat16):
+            for name in ("sum", "amax"):
+                yield f"{name} {layout}, {str(dtype)[6:]}", on(lambda x, f=REDUCTIONS[name], d=d: f(x, d), shape, dtype=dtype)
+    for length in (16, 48, 63, 128):
+        yield f"sum rows of {length}", on(lambda x: x.sum(1), (M // length, length))
+
+
+def moves():
+    square, picture = (2048, 2048), (16, 32, 56, 56)
+    yield "transposed bf16", on(lambda x: x.t().contiguous(), square, dtype=torch.bfloat16)
+    yield "heads, 16 x 256 x 8 x 64", on(lambda x: x.permute(0, 2, 1, 3).contiguous(), (16, 256, 8, 64))
+    yield "cat columns", on(lambda a, b: torch.cat([a, b], 1), (1024, 1024), (1024, 1024))
+    yield "stack", on(lambda a, b: torch.stack([a, b]), (M,), (M,))
+    yield "stack behind", on(lambda a, b: torch.stack([a, b], -1), (M,), (M,))
+    yield "flip rows", on(lambda x: x.flip(0), square)
+    yield "flip columns", on(lambda x: x.flip(1), square)
+    yield "roll", on(lambda x: x.roll(100, 1), square)
+    yield "repeat", on(lambda x: x.repeat(4, 1), (1024, 1024))
+    yield "tile", on(lambda x: x.tile(2, 2), (1024, 1024))
+    for mode in ("constant", "reflect", "replicate", "circular"):
+        yield f"pad {mode}", on(lambda x, mode=mode: F.pad(x, (1, 1, 1, 1), mode=mode), picture)
+    yield "where, 1M", on(lambda x, y: torch.where(x > 0, x, y), (M,), (M,))
+    yield "masked_fill", on(lambda x: x.masked_fill(x > 0, 1.0), (M,))
+    yield "tril", on(torch.tril, square)
+    yield "triu", on(torch.triu, square)
+    yield "clone channels last", on(torch.clone, (32, 64, 56, 56), layout=torch.channels_last)
+    yield "to channels last", on(lambda x: x.contiguous(memory_format=torch.channels_last), (32, 64, 56, 56))
+    yield "from channels last", on(lambda x: x.contiguous(), (32, 64, 56, 56), layout=torch.channels_last)
+    yield "histc", on(lambda x: torch.histc(x, 100, -3, 3), (M,))
+    yield "bincount 256", whole_numbers(torch.bincount, 256, M)
+    for pair in ("float32 float16", "float32 bfloat16", "float16 float32", "bfloat16 float32", "float32 int32", "float32 int64", "int64 float32",
+                 "uint8 float32", "float32 uint8", "bool float32", "float32 bool", "int64 int32", "int32 int64"):
+        a, b = pair.split()
+        yield f"{a} to {b}", whole_numbers(lambda x, b=b: x.to(getattr(torch, b)), 2, M, dtype=getattr(torch, a))
+
+
+def pictures():
+    for mode in ("nearest", "bilinear", "bicubic"):
+        twice = resized(mode, scale_factor=2)
+        yield f"{mode} up", on(twice, (8, 16, 64, 64))
+        yield f"{mode} down", on(resized(mode, size=(100, 100)), (8, 16, 224, 224))
+        yield f"{mode} up, channels last", on(twice, (8, 16, 64, 64), layout=torch.channels_last)
+        for channels in (1, 3, 4):
+            for name, layout in (("", torch.contiguous_format), (", channels last", torch.channels_last)):
+                yield f"{mode} up, {channels} of uint8{name}", whole_numbers(twice, 256, 4, channels, 128, 128, dtype=torch.uint8, layout=layout)
+        yield f"grid_sample {mode}, 3 of 256", sampled(mode, 3, 256, 224)
+        yield f"grid_sample {mode}, 16 of 64", sampled(mode, 16, 64, 128)
+    for mode in ("bilinear", "bicubic"):
+        down = resized(mode, antialias=True, size=(100, 100))
+        yield f"{mode} antialias", on(down, (8, 3, 224, 224))
+        for channels in (1, 3, 4):
+            for name, layout in (("", torch.contiguous_format), (", channels last", torch.channels_last)):
+                yield f"{mode} antialias, {channels} of uint8{name}", whole_numbers(down, 256, 8, channels, 224, 224, dtype=torch.uint8, layout=layout)
+
+
+def transforms():
+    for rows, n in ((32 * K, 16), (8 * K, 64), (4 * K, 100), (4 * K, 128), (2 * K, 256), (1024, 512), (512, 1024), (4 * K, 127), (1024, 1009), (1, M)):
+        yield f"fft {rows} x {n}", on(torch.fft.fft, (rows, n), dtype=torch.complex64)
+        yield f"rfft {rows} x {n}", on(torch.fft.rfft, (rows, n))
+    for batch, n in ((64, 64), (16, 256), (1, 1024)):
+        yield f"fft2 {batch} x {n} x {n}", on(torch.fft.fft2, (batch, n, n), dtype=torch.complex64)
+        yield f"rfft2 {batch} x {n} x {n}", on(torch.fft.rfft2, (batch, n, n))
+
+
+def distances():
+    for p in (1.0, 2.0, 3.0, float("inf")):
+        yield f"cdist {p:g}, 512 x 512 x 64", on(lambda a, b, p=p: torch.cdist(a, b, p=p), (512, 64), (512, 64))
+        yield f"pdist {p:g}, 512 x 64", on(lambda a, p=p: F.pdist(a, p=p), (512, 64))
+    yield "renorm, 1024 x 1024", on(lambda x: x.renorm(2, 0, 1.0), (1024, 1024))
+
+
 CASES = [
     Case("overhead", "add, 8 elements", pointwise(torch.add, 8), goal=1 / 1.3),
     Case("pointwise", "add, 64K", pointwise(torch.add, 64 * K), goal=0.95, busy_goal=3.0),
@@ -175,16 +339,40 @@ CASES = [
     Case("reduce", "softmax, 1024 x 1024", on(lambda x: x.softmax(-1), (1024, 1024))),
     Case("reduce", "layer norm, 1024 x 1024", on(lambda x: F.layer_norm(x, (1024,)), (1024, 1024))),
     Case("reduce", "softmax gradient, 1024 x 1024", gradient(lambda x: x.softmax(-1), (1024, 1024))),
-    Case("norm", "layer norm and gradients, 1024 x 1024",
-         gradient(lambda x, w, b: F.layer_norm(x, (1024,), w, b), (1024, 1024), (1024,), (1024,))),
+    *softmax_cases(),
+    Case("softmax", "gelu, 64K", pointwise(F.gelu, 64 * K, 1), goal=1.0),
+    Case("softmax", "gelu backward, 64K", backward(F.gelu, 64 * K), goal=1.0),
+    Case("softmax", "gelu backward, 1M", backward(F.gelu, M), goal=1.0),
+    Case("loss", "cross entropy and gradient, 4K x 32", classified(4 * K, 32), goal=1.0),
+    Case("loss", "cross entropy and gradient, 1024 x 1000", classified(1024, 1000), goal=1.0),
+    Case("loss", "cross entropy and gradient, 8 x 21 x 64 x 64", classified(8, 21, 64, 64), goal=1.0),
+    Case("loss", "ctc and gradient, 50 x 16 x 20, 30", ctc(50, 16, 20, 30), goal=1.0),
+    Case("loss", "ctc and gradient, 200 x 8 x 1000, 50", ctc(200, 8, 1000, 50), goal=1.0),
+    Case("loss", "multi margin and gradient, 1024 x 1000",
+         gradient(lambda x: F.multi_margin_loss(x, torch.zeros(1024, dtype=torch.long, device=x.device)), (1024, 1000)), goal=1.0),
+    Case("norm", "layer norm, 1024 x 64", on(lambda x, w, b: F.layer_norm(x, (64,), w, b), (1024, 64), (64,), (64,)), goal=1.0),
+    Case("norm", "layer norm and gradients, 1024 x 64", gradient(lambda x, w, b: F.layer_norm(x, (64,), w, b), (1024, 64), (64,), (64,)), goal=1.0),
+    Case("norm", "layer norm and gradients, 1024 x 1024", gradient(lambda x, w, b: F.layer_norm(x, (1024,), w, b), (1024, 1024), (1024,), (1024,))),
     Case("norm", "batch norm and gradients, 32 x 64 x 56 x 56",
          gradient(lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True), (32, 64, 56, 56), (64,), (64,))),
     Case("norm", "group norm and gradients, 32 x 64 x 56 x 56",
          gradient(lambda x, w, b: F.group_norm(x, 8, w, b), (32, 64, 56, 56), (64,), (64,))),
-    Case("pool", "max_pool2d 3, 32 x 64 x 56 x 56", on(lambda x: F.max_pool2d(x, 3, 2, 1), (32, 64, 56, 56))),
-    Case("pool", "max_pool2d 3 and gradient", gradient(lambda x: F.max_pool2d(x, 3, 2, 1), (32, 64, 56, 56))),
-    Case("pool", "avg_pool2d 2, 32 x 64 x 56 x 56", on(lambda x: F.avg_pool2d(x, 2), (32, 64, 56, 56))),
-    Case("pool", "adaptive_avg_pool2d 1 and gradient", gradient(lambda x: F.adaptive_avg_pool2d(x, 1), (32, 512, 7, 7))),
+    Case("pool", "max_pool2d 3, 32 x 64 x 56 x 56", on(lambda x: F.max_pool2d(x, 3, 2, 1), (32, 64, 56, 56)), goal=1.0),
+    Case("pool", "max_pool2d 3 and gradient", gradient(lambda x: F.max_pool2d(x, 3, 2, 1), (32, 64, 56, 56)), goal=1.0),
+    Case("pool", "max_pool2d 3 channels last", channels_last(lambda x: F.max_pool2d(x, 3, 2, 1), (32, 64, 56, 56)), goal=0.5),
+    Case("pool", "max_pool2d 2 and gradient, 64K", gradient(lambda x: F.max_pool2d(x, 2), (4, 16, 32, 32)), goal=1.0),
+    Case("pool", "max_pool3d 2 and gradient, 4 x 16 x 16 x 32 x 32", gradient(lambda x: F.max_pool3d(x, 2), VOLUME), goal=1.0),
+    Case("pool", "avg_pool2d 2, 32 x 64 x 56 x 56", on(lambda x: F.avg_pool2d(x, 2), (32, 64, 56, 56)), goal=1.0),
+    Case("pool", "avg_pool2d 3 and gradient", gradient(lambda x: F.avg_pool2d(x, 3, 1, 1), (32, 64, 56, 56)), goal=1.0),
+    Case("pool", "avg_pool2d 2 channels last", channels_last(lambda x: F.avg_pool2d(x, 2), (32, 64, 56, 56)), goal=1.0),
+    Case("pool", "adaptive_avg_pool2d 1 and gradient", gradient(lambda x: F.adaptive_avg_pool2d(x, 1), (32, 512, 7, 7)), goal=1.0),
+    Case("pool", "adaptive_avg_pool2d 5 and gradient", gradient(lambda x: F.adaptive_avg_pool2d(x, 5), (32, 64, 28, 28)), goal=1.0),
+    Case("pool", "adaptive_max_pool2d 1, 32 x 512 x 7 x 7", on(lambda x: F.adaptive_max_pool2d(x, 1), (32, 512, 7, 7)), goal=1.0),
+    Case("pool", "adaptive_max_pool2d 5 and gradient", gradient(lambda x: F.adaptive_max_pool2d(x, 5), (32, 64, 28, 28)), goal=1.0),
+    Case("pool", "adaptive_avg_pool3d 5 and gradient", gradient(lambda x: F.adaptive_avg_pool3d(x, 5), VOLUME), goal=1.0),
+    Case("pool", "adaptive_max_pool3d 5 and gradient", gradient(lambda x: F.adaptive_max_pool3d(x, 5), VOLUME), goal=1.0),
+    Case("pool", "fractional_max_pool2d 2 and gradient", gradient(fractional(F.fractional_max_pool2d, 20), (32, 64, 28, 28)), goal=1.0),
+    Case("pool", "fractional_max_pool3d 2 and gradient", gradient(fractional(F.fractional_max_pool3d, 10), VOLUME), goal=1.0),
     Case("index", "gather rows, 2048 x 2048",
          indexed(lambda i, x: x.gather(1, i.view(2048, 512)), 2048, M, (2048, 2048)), goal=1.0),
     Case("index", "gather columns, 2048 x 2048",
@@ -338,3 +526,4 @@ CASES = [
     Case("training", "residual net", training("residual"), goal=0.9),
     Case("training", "decoder", training("decoder"), goal=0.9),
 ]
+CASES += [Case(family.__name__, name, make, goal=1.0) for family in (reductions, moves, pictures, transforms, distances) for name, make in family()]

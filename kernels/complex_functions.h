@@ -13,12 +13,16 @@ namespace formula {
 inline float2 times_i(float2 z) { return float2(-z.y, z.x); }
 inline float2 over_i(float2 z) { return float2(z.y, -z.x); }
 
+inline bool has_nan(float2 z) { return z.x != z.x || z.y != z.y; }
+inline bool is_finite(float x) { return metal::fabs(x) < special::infinity(); }
+
 inline float2 complex_exp(float2 z) {
+  if (z.x == special::infinity() && !is_finite(z.y)) return float2(z.x, special::not_a_number());
   // Halves of the exponent: e^x alone may overflow where e^x sin(y) does not.
   float e = metal::exp(0.5f * z.x);
   float c = metal::cos(z.y), s = metal::sin(z.y);
   float2 result = float2((e * c) * e, (e * s) * e);
-  if (e == 0.0f) result = float2(0.0f, 0.0f);
+  if (e == 0.0f) result = is_finite(z.y) ? float2(metal::copysign(0.0f, c), metal::copysign(0.0f, s)) : float2(0.0f, metal::copysign(0.0f, z.y));
   if (z.y == 0.0f) result = float2(metal::exp(z.x), z.y);
   return result;
 }
@@ -33,6 +37,8 @@ inline float log_abs(float2 z) {
 inline float2 complex_log(float2 z) { return float2(log_abs(z), metal::atan2(z.y, z.x)); }
 
 inline float2 complex_log1p(float2 z) {
+  if (has_nan(z)) return float2(special::not_a_number(), special::not_a_number());
+  if (z.x == 0.0f && z.y == 0.0f) return z;
   float2 sum = float2(1.0f + z.x, z.y);
   bool small = metal::fabs(z.x) < 0.5f && metal::fabs(z.y) < 0.5f;
   float real = small ? 0.5f * special::log1p(z.x * (2.0f + z.x) + z.y * z.y) : log_abs(sum);
@@ -62,14 +68,20 @@ inline float2 complex_sqrt(float2 z) {
 
 inline float2 complex_sinh(float2 z) {
   if (z.y == 0.0f) return float2(metal::sinh(z.x), z.y);
+  if (metal::fabs(z.x) == special::infinity() && !is_finite(z.y)) return float2(metal::fabs(z.x), special::not_a_number());
   return float2(z.x == 0.0f ? z.x : metal::sinh(z.x) * metal::cos(z.y), metal::cosh(z.x) * metal::sin(z.y));
 }
 inline float2 complex_cosh(float2 z) {
-  float imaginary = z.x == 0.0f || z.y == 0.0f ? z.x * z.y : metal::sinh(z.x) * metal::sin(z.y);
+  if (metal::fabs(z.x) == special::infinity() && !is_finite(z.y)) return float2(metal::fabs(z.x), special::not_a_number());
+  float imaginary = metal::sinh(z.x) * metal::sin(z.y);
+  imaginary = z.x == 0.0f ? (is_finite(z.y) ? z.x * z.y : 0.0f) : imaginary;
+  imaginary = z.y == 0.0f ? (z.x != z.x ? z.y : z.y * metal::copysign(1.0f, z.x)) : imaginary;
   return float2(z.y == 0.0f ? metal::cosh(z.x) : metal::cosh(z.x) * metal::cos(z.y), imaginary);
 }
 
 inline float2 complex_tanh(float2 z) {
+  if (z.x == 0.0f && !is_finite(z.y)) return float2(z.x, special::not_a_number());
+  if (z.y == 0.0f && z.x != z.x) return z;
   if (metal::fabs(z.x) > 9.5f) {
     float decay = metal::exp(-2.0f * metal::fabs(z.x));
     float imaginary = decay == 0.0f ? metal::copysign(0.0f, z.y) : 4.0f * metal::sin(z.y) * metal::cos(z.y) * decay;
@@ -82,7 +94,10 @@ inline float2 complex_tanh(float2 z) {
   return metal::fabs(t) > 1.0e18f ? float2(rho / s, 1.0f / t) : result;
 }
 
-inline float2 complex_sin(float2 z) { return over_i(complex_sinh(times_i(z))); }
+inline float2 complex_sin(float2 z) {
+  float2 w = over_i(complex_sinh(times_i(z)));
+  return float2(w.x, is_finite(z.x) || is_finite(z.y) ? w.y : metal::fabs(w.y));
+}
 inline float2 complex_cos(float2 z) { return complex_cosh(times_i(z)); }
 inline float2 complex_tan(float2 z) { return over_i(complex_tanh(times_i(z))); }
 
@@ -115,15 +130,23 @@ inline float2 inverse_sine(float x, float y, bool cosine) {
   return float2(real, imaginary);
 }
 
-inline bool has_nan(float2 z) { return z.x != z.x || z.y != z.y; }
+// asin where a part is NaN.
+inline float2 asin_of_nan(float2 z) {
+  bool infinite = metal::fabs(z.x) == special::infinity() || metal::fabs(z.y) == special::infinity();
+  float nan = special::not_a_number();
+  return float2(z.x == 0.0f ? z.x : nan, infinite ? metal::copysign(special::infinity(), z.y) : nan);
+}
 
 inline float2 complex_asin(float2 z) {
-  if (has_nan(z)) return float2(z.x + z.y, z.x + z.y);
+  if (has_nan(z)) return asin_of_nan(z);
   float2 w = inverse_sine(metal::fabs(z.x), metal::fabs(z.y), false);
   return float2(metal::copysign(w.x, z.x), metal::copysign(w.y, z.y));
 }
 inline float2 complex_acos(float2 z) {
-  if (has_nan(z)) return float2(z.x + z.y, z.x + z.y);
+  if (has_nan(z)) {
+    float2 w = asin_of_nan(z);
+    return float2(1.57079633f - w.x, -w.y);
+  }
   float2 w = inverse_sine(metal::fabs(z.x), metal::fabs(z.y), true);
   return float2((as_type<uint>(z.x) >> 31) != 0u ? 3.14159265f - w.x : w.x, metal::copysign(w.y, -z.y));
 }
@@ -136,7 +159,10 @@ inline float2 complex_acosh(float2 z) {
 inline float2 complex_atanh(float2 z) {
   float x = metal::fabs(z.x), y = metal::fabs(z.y);
   float2 w;
-  if (x > 1.0e9f || y > 1.0e9f) {
+  if (has_nan(z) && y != special::infinity()) {
+    bool zero = x == 0.0f || x == special::infinity();
+    w = float2(zero ? 0.0f : special::not_a_number(), special::not_a_number());
+  } else if (x > 1.0e9f || y > 1.0e9f) {
     float m = hypotenuse(x, y);
     w = float2(m == special::infinity() ? 0.0f : x / m / m, 1.57079633f);
   } else {

@@ -8,31 +8,16 @@
 
 using namespace metal;
 
-// x[k] *= factors[k]; from `count` to `stop` zeros.
-inline void multiply(device float *x, device const float *factors, long count, long stop) {
+// x[k] *= factors[k]. Real and imaginary parts are exchanged before or behind the product where an offset says so.
+inline void multiply(device float *x, device const float *factors, long count, uint flip_before, uint flip_behind) {
   for (long k = 0; k < count; k++) {
     device float *e = x + k * ELEMENT;
     const fft_value factor = {factors[2 * k], factors[2 * k + 1]};
     VECTORIZE
     for (uint v = 0; v < WIDTH; v++) {
-      const fft_value z = fft_value{e[v], e[WIDTH + v]} * factor;
-      e[v] = z.re;
-      e[WIDTH + v] = z.im;
-    }
-  }
-  for (long i = count * ELEMENT; i < stop * ELEMENT; i++) x[i] = 0.0f;
-}
-
-// x[k] *= factors[k], real and imaginary parts exchanged.
-inline void multiply_swapped(device float *x, device const float *factors, long count) {
-  for (long k = 0; k < count; k++) {
-    device float *e = x + k * ELEMENT;
-    const fft_value factor = {factors[2 * k], factors[2 * k + 1]};
-    VECTORIZE
-    for (uint v = 0; v < WIDTH; v++) {
-      const fft_value z = fft_value{e[v], e[WIDTH + v]} * factor;
-      e[v] = z.im;
-      e[WIDTH + v] = z.re;
+      const fft_value z = fft_value{e[flip_before + v], e[WIDTH - flip_before + v]} * factor;
+      e[flip_behind + v] = z.re;
+      e[WIDTH - flip_behind + v] = z.im;
     }
   }
 }
@@ -112,7 +97,7 @@ kernel void fft_tiles(device const float *in [[buffer(0)]], device float *out [[
   const bool half_input = (flags & (MPS_FFT_PACK | MPS_FFT_EXTEND)) != 0;
   for (long tile = a.tiles * long(lane) / a.lanes; tile < a.tiles * (long(lane) + 1) / a.lanes; tile++) {
     const fft_tile t = locate_tile(a, tile);
-    load(in, a, t, half_input ? 0 : flip, x, y);
+    load(in, a, t, half_input ? 0 : flip, x);
     if (half_input) {
       if (flags & MPS_FFT_PACK) pack(x, y, table + a.real_table, a.signal);
       else extend(x, y, a.whole);
@@ -120,23 +105,14 @@ kernel void fft_tiles(device const float *in [[buffer(0)]], device float *out [[
       x = y;
       y = other;
     }
-    if (flags & MPS_FFT_CHIRP) multiply(x, table + a.chirp_table, a.signal, a.length);
-    transform(x, y, a, table);
     if (flags & MPS_FFT_CHIRP) {
-      multiply_swapped(x, table + a.spectrum_table, a.length);
+      multiply(x, table + a.chirp_table, a.signal, 0, 0);
+      for (long i = a.signal * ELEMENT; i < a.length * ELEMENT; i++) x[i] = 0.0f;
       transform(x, y, a, table);
-      // Back from exchanged parts, by the same chirp.
-      for (long k = 0; k < a.signal; k++) {
-        device float *e = x + k * ELEMENT;
-        const fft_value factor = {table[a.chirp_table + 2 * k], table[a.chirp_table + 2 * k + 1]};
-        VECTORIZE
-        for (uint v = 0; v < WIDTH; v++) {
-          const fft_value z = fft_value{e[WIDTH + v], e[v]} * factor;
-          e[v] = z.re;
-          e[WIDTH + v] = z.im;
-        }
-      }
+      multiply(x, table + a.spectrum_table, a.length, 0, WIDTH);
     }
+    transform(x, y, a, table);
+    if (flags & MPS_FFT_CHIRP) multiply(x, table + a.chirp_table, a.signal, WIDTH, 0);
     if (flags & MPS_FFT_UNPACK) {
       unpack(x, y, table + a.real_table, a.signal);
       device float *other = x;
@@ -144,6 +120,6 @@ kernel void fft_tiles(device const float *in [[buffer(0)]], device float *out [[
       y = other;
     }
     if (flags & MPS_FFT_TWIST) twist(x, a, table, tile);
-    store(out, a, t, flip, x, y);
+    store(out, a, t, flip, x);
   }
 }

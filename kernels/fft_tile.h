@@ -8,7 +8,6 @@
 #include "fft_butterfly.h"
 
 #define TINY_ROW 8    // values
-#define SHORT_ROW 512
 
 // Up to 16 signals of one tile. When they lie along one dimension, at equal distances, `even` is set.
 struct fft_tile {
@@ -32,146 +31,103 @@ inline fft_tile locate_tile(constant mps_fft_arguments &a, long tile) {
   return t;
 }
 
-// 16 rows of B values become B columns of 16 in two steps, each of which takes every fourth row.
-template <uint B>
-inline void gather_rows(device const float *__restrict in, long lane, thread float *__restrict re, thread float *__restrict im) {
-  for (uint g = 0; g < 4; g++) {
-    device const float *a = in + g * lane, *b = a + 4 * lane, *c = b + 4 * lane, *d = c + 4 * lane;
-    thread float *r = re + g * 4 * B, *i = im + g * 4 * B;
-    VECTORIZE
-    for (uint k = 0; k < B; k++) {
-      r[4 * k] = a[2 * k];
-      r[4 * k + 1] = b[2 * k];
-      r[4 * k + 2] = c[2 * k];
-      r[4 * k + 3] = d[2 * k];
-      i[4 * k] = a[2 * k + 1];
-      i[4 * k + 1] = b[2 * k + 1];
-      i[4 * k + 2] = c[2 * k + 1];
-      i[4 * k + 3] = d[2 * k + 1];
-    }
-  }
-}
-template <uint B>
-inline void gather_quarters(thread const float *__restrict from, thread float *__restrict to) {
+// Rows of complex values: a value is one word of 8 bytes until its parts are taken apart. 16 rows of B values become B columns of 16 in two
+// steps, each of which takes every fourth row.
+inline ulong joined(float re, float im) { return ulong(as_type<uint>(re)) | ulong(as_type<uint>(im)) << 32; }
+
+template <uint B, typename From, typename To>
+inline void interleave(From a, From b, From c, From d, To to) {
   VECTORIZE
-  for (uint k = 0; k < 4 * B; k++) {
-    to[4 * k] = from[k];
-    to[4 * k + 1] = from[4 * B + k];
-    to[4 * k + 2] = from[8 * B + k];
-    to[4 * k + 3] = from[12 * B + k];
+  for (uint k = 0; k < B; k++) {
+    to[4 * k] = a[k];
+    to[4 * k + 1] = b[k];
+    to[4 * k + 2] = c[k];
+    to[4 * k + 3] = d[k];
   }
 }
-template <uint B>
-inline void scatter_quarters(thread const float *__restrict from, thread float *__restrict to) {
+template <uint B, typename From, typename To>
+inline void part(From from, To a, To b, To c, To d) {
   VECTORIZE
-  for (uint k = 0; k < 4 * B; k++) {
-    to[k] = from[4 * k];
-    to[4 * B + k] = from[4 * k + 1];
-    to[8 * B + k] = from[4 * k + 2];
-    to[12 * B + k] = from[4 * k + 3];
-  }
-}
-template <uint B>
-inline void scatter_rows(thread const float *__restrict re, thread const float *__restrict im, device float *__restrict out, long lane) {
-  for (uint g = 0; g < 4; g++) {
-    device float *a = out + g * lane, *b = a + 4 * lane, *c = b + 4 * lane, *d = c + 4 * lane;
-    thread const float *r = re + g * 4 * B, *i = im + g * 4 * B;
-    VECTORIZE
-    for (uint k = 0; k < B; k++) {
-      a[2 * k] = r[4 * k];
-      a[2 * k + 1] = i[4 * k];
-      b[2 * k] = r[4 * k + 1];
-      b[2 * k + 1] = i[4 * k + 1];
-      c[2 * k] = r[4 * k + 2];
-      c[2 * k + 1] = i[4 * k + 2];
-      d[2 * k] = r[4 * k + 3];
-      d[2 * k + 1] = i[4 * k + 3];
-    }
+  for (uint k = 0; k < B; k++) {
+    a[k] = from[4 * k];
+    b[k] = from[4 * k + 1];
+    c[k] = from[4 * k + 2];
+    d[k] = from[4 * k + 3];
   }
 }
 
-// Rows of neighbouring complex values, B at a time from value k on.
+// B values at a time, from value k on; `lane` counts words.
 template <uint B>
-inline void load_blocks(device const float *in, long lane, thread long &k, long count, device float *re, device float *im) {
-  float first[2][B * WIDTH], second[2][B * WIDTH];
+inline void load_blocks(device const ulong *in, long lane, thread long &k, long count, device float *re, device float *im) {
+  ulong quarters[4][4 * B], columns[WIDTH * B];
   for (; k + B <= count; k += B) {
-    gather_rows<B>(in + 2 * k, lane, first[0], first[1]);
-    gather_quarters<B>(first[0], second[0]);
-    gather_quarters<B>(first[1], second[1]);
+    for (uint g = 0; g < 4; g++) {
+      device const ulong *from = in + k + g * lane;
+      interleave<B>(from, from + 4 * lane, from + 8 * lane, from + 12 * lane, &quarters[g][0]);
+    }
+    interleave<4 * B>(&quarters[0][0], &quarters[1][0], &quarters[2][0], &quarters[3][0], &columns[0]);
     for (uint e = 0; e < B; e++) {
+      device float *r = re + (k + e) * ELEMENT, *i = im + (k + e) * ELEMENT;
       VECTORIZE
       for (uint v = 0; v < WIDTH; v++) {
-        re[(k + e) * ELEMENT + v] = second[0][e * WIDTH + v];
-        im[(k + e) * ELEMENT + v] = second[1][e * WIDTH + v];
+        const ulong value = columns[e * WIDTH + v];
+        r[v] = as_type<float>(uint(value));
+        i[v] = as_type<float>(uint(value >> 32));
       }
     }
   }
 }
 template <uint B>
-inline void store_blocks(device float *out, long lane, thread long &k, long count, device const float *re, device const float *im, float scale) {
-  float first[2][B * WIDTH], second[2][B * WIDTH];
+inline void store_blocks(device ulong *out, long lane, thread long &k, long count, device const float *re, device const float *im, float scale) {
+  ulong quarters[4][4 * B], columns[WIDTH * B];
   for (; k + B <= count; k += B) {
     for (uint e = 0; e < B; e++) {
+      device const float *r = re + (k + e) * ELEMENT, *i = im + (k + e) * ELEMENT;
       VECTORIZE
-      for (uint v = 0; v < WIDTH; v++) {
-        first[0][e * WIDTH + v] = scale * re[(k + e) * ELEMENT + v];
-        first[1][e * WIDTH + v] = scale * im[(k + e) * ELEMENT + v];
-      }
+      for (uint v = 0; v < WIDTH; v++) columns[e * WIDTH + v] = joined(scale * r[v], scale * i[v]);
     }
-    scatter_quarters<B>(first[0], second[0]);
-    scatter_quarters<B>(first[1], second[1]);
-    scatter_rows<B>(second[0], second[1], out + 2 * k, lane);
+    part<4 * B>(&columns[0], &quarters[0][0], &quarters[1][0], &quarters[2][0], &quarters[3][0]);
+    for (uint g = 0; g < 4; g++) {
+      device ulong *to = out + k + g * lane;
+      part<B>(&quarters[g][0], to, to + 4 * lane, to + 8 * lane, to + 12 * lane);
+    }
   }
 }
 
-// Rows of fewer than 16 values go through `spare`, where they lie 16 values apart; what lies behind them there is copied, but never looked at.
-inline void load_rows(device const float *in, long lane, long count, device float *re, device float *im, device float *spare) {
+// Rows of fewer than 8 values go value by value. The last block of others is taken so that it ends with the row.
+inline void load_rows(device const float *in, long lane, long count, device float *re, device float *im) {
+  device const ulong *words = (device const ulong *)in;
   long k = 0;
   if (count < TINY_ROW) {
-    for (; k < count; k++) {
+    for (; k < count; k++)
       for (uint v = 0; v < WIDTH; v++) {
         re[k * ELEMENT + v] = in[v * lane + 2 * k];
         im[k * ELEMENT + v] = in[v * lane + 2 * k + 1];
       }
-    }
     return;
   }
-  if (count < 16) {
-    for (uint v = 0; v < WIDTH; v++)
-      for (long i = 0; i < 2 * count; i++) spare[v * 32 + i] = in[v * lane + i];
-    load_blocks<16>(spare, 32, k, 16, re, im);
-    return;
-  }
-  load_blocks<64>(in, lane, k, count, re, im);
-  load_blocks<16>(in, lane, k, count, re, im);
-  if (k < count) { // the last block once more, so that it ends with the row
-    k = count - 16;
-    load_blocks<16>(in, lane, k, count, re, im);
-  }
+  if (count >= 16) load_blocks<16>(words, lane / 2, k, count, re, im);
+  load_blocks<TINY_ROW>(words, lane / 2, k, count, re, im);
+  if (k == count) return;
+  k = count - TINY_ROW;
+  load_blocks<TINY_ROW>(words, lane / 2, k, count, re, im);
 }
-inline void store_rows(device float *out, long lane, long count, device const float *re, device const float *im, float scale, device float *spare) {
+inline void store_rows(device float *out, long lane, long count, device const float *re, device const float *im, float scale) {
+  device ulong *words = (device ulong *)out;
   long k = 0;
   if (count < TINY_ROW) {
-    for (; k < count; k++) {
+    for (; k < count; k++)
       for (uint v = 0; v < WIDTH; v++) {
         out[v * lane + 2 * k] = scale * re[k * ELEMENT + v];
         out[v * lane + 2 * k + 1] = scale * im[k * ELEMENT + v];
       }
-    }
     return;
   }
-  if (count < 16) {
-    store_blocks<16>(spare, 32, k, 16, re, im, scale);
-    for (uint v = 0; v < WIDTH; v++)
-      for (long i = 0; i < 2 * count; i++) out[v * lane + i] = spare[v * 32 + i];
-    return;
-  }
-  store_blocks<64>(out, lane, k, count, re, im, scale);
-  store_blocks<16>(out, lane, k, count, re, im, scale);
-  if (k < count) {
-    k = count - 16;
-    store_blocks<16>(out, lane, k, count, re, im, scale);
-  }
+  if (count >= 16) store_blocks<16>(words, lane / 2, k, count, re, im, scale);
+  store_blocks<TINY_ROW>(words, lane / 2, k, count, re, im, scale);
+  if (k == count) return;
+  k = count - TINY_ROW;
+  store_blocks<TINY_ROW>(words, lane / 2, k, count, re, im, scale);
 }
 
 // Signals side by side: complex ones, or the real and imaginary parts in rows of their own.
@@ -209,18 +165,12 @@ inline void load_signal(device const float *__restrict in, constant mps_fft_valu
   }
 }
 
-inline void copy_scaled(device const float *__restrict from, device float *__restrict to, long count, float scale) {
-  VECTORIZE
-  for (long i = 0; i < count; i++) to[i] = scale * from[i];
-}
-
-// `spare`: the other half of the scratch.
-inline void load(device const float *in, constant mps_fft_arguments &a, thread const fft_tile &t, uint flip, device float *x, device float *spare) {
+inline void load(device const float *in, constant mps_fft_arguments &a, thread const fft_tile &t, uint flip, device float *x) {
   device float *re = x + flip, *im = x + (WIDTH - flip);
   const bool whole = t.even && t.count == WIDTH && !(a.values.flags & MPS_FFT_REAL_INPUT);
   const bool complex = t.in_lane == 2 && a.values.in_imaginary == 1;
   if (whole && (complex || t.in_lane == 1)) load_columns(in + t.in, a.values, complex, re, im);
-  else if (whole && a.values.in_step == 2 && a.values.in_imaginary == 1) load_rows(in + t.in, t.in_lane, a.values.in_count, re, im, spare);
+  else if (whole && a.values.in_step == 2 && a.values.in_imaginary == 1 && t.in_lane % 2 == 0) load_rows(in + t.in, t.in_lane, a.values.in_count, re, im);
   else {
     for (uint v = 0; v < t.count; v++) {
       long from, to;
@@ -271,18 +221,13 @@ inline void store_signal(device float *__restrict out, constant mps_fft_values &
   for (long k = 0; k < values.out_count; k++) out[k * values.out_step + values.out_imaginary] = scale * im[k * ELEMENT];
 }
 
-inline void store(device float *out, constant mps_fft_arguments &a, thread const fft_tile &t, uint flip, device const float *x, device float *spare) {
+inline void store(device float *out, constant mps_fft_arguments &a, thread const fft_tile &t, uint flip, device const float *x) {
   device const float *re = x + flip, *im = x + (WIDTH - flip);
   const bool whole = t.even && t.count == WIDTH && !(a.values.flags & MPS_FFT_REAL_OUTPUT), mirror = (a.values.flags & MPS_FFT_MIRROR) != 0;
   const bool complex = t.out_lane == 2 && a.values.out_imaginary == 1, columns = whole && (complex || t.out_lane == 1);
-  const bool rows = whole && a.values.out_step == 2 && a.values.out_imaginary == 1;
+  const bool rows = whole && a.values.out_step == 2 && a.values.out_imaginary == 1 && t.out_lane % 2 == 0;
   if (columns) store_columns(out + t.out, a.values, complex, re, im);
-  else if (rows) {
-    const bool dense = t.out_lane == 2 * a.values.out_count && a.values.out_count >= 16 && a.values.out_count <= SHORT_ROW;
-    // Short rows behind each other are written in order, which the processor foresees.
-    store_rows(dense ? spare : out + t.out, t.out_lane, a.values.out_count, re, im, dense ? 1.0f : a.values.scale, spare);
-    if (dense) copy_scaled(spare, out + t.out, WIDTH * t.out_lane, a.values.scale);
-  }
+  else if (rows) store_rows(out + t.out, t.out_lane, a.values.out_count, re, im, a.values.scale);
   for (uint v = 0; v < t.count && (mirror || !(columns || rows)); v++) {
     long from, to;
     locate_signal(a.batch, t.first + v, &from, &to);

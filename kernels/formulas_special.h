@@ -5,6 +5,7 @@
 #define OPENMPS_KERNELS_FORMULAS_SPECIAL_H
 
 #include "formulas.h"
+#include "special_airy.h"
 #include "special_bessel.h"
 #include "special_elementary.h"
 #include "special_gamma.h"
@@ -43,6 +44,7 @@ SPECIAL_1(special_modified_bessel_k1, k1)
 SPECIAL_1(special_scaled_modified_bessel_k0, k0e)
 SPECIAL_1(special_scaled_modified_bessel_k1, k1e)
 SPECIAL_1(special_spherical_bessel_j0, spherical_j0)
+SPECIAL_1(special_airy_ai, airy_ai)
 SPECIAL_2(special_zeta, zeta)
 SPECIAL_2(igamma, igamma)
 SPECIAL_2(igammac, igammac)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// grid_sample: values of the input where a grid points, and the gradients. Coordinates are rounded to the grid's type after each step, as
-// PyTorch's CPU kernels do: a coordinate decides which elements are read. Points are taken in blocks: first where they are, then channel
-// by channel. The input's gradient is scattered by one thread for each plane, in the order of the points.
+// grid_sample: values of the input where a grid points, and the gradients. Coordinates and sums are floats, whatever the type. Points are taken
+// in blocks: first where they are, then channel by channel. The input's gradient is scattered by one thread for each plane, in the order of
+// the points.
 
 #include <metal_stdlib>
 #include "grid_sample_arguments.h"
@@ -16,37 +16,32 @@ namespace {
 constant constexpr uint BLOCK = 64;
 constant constexpr int NOWHERE = -2147483647 - 1;
 
-// As the type holds it.
-template <typename T> inline float as(float value) { return float(T(value)); }
-template <> inline float as<float>(float value) { return value; }
-
 // A whole number as an index; what lies far outside is NOWHERE.
 inline int index_of(float value) { return value >= -16777216.0f && value <= 16777216.0f * 64.0f ? int(value) : NOWHERE; }
 
 // ---- from a grid's coordinate to one of the input ----
 // Two dimensions and three differ in how they round, since PyTorch's kernels do. `slope` is the derivative.
 
-template <typename T, uint D> struct axis {
+template <uint D> struct axis {
   float size, factor, shift, low, twice_span, last;
   bool align, empty;
 
   axis(constant mps_grid_sample_arguments &a, uint k) {
     align = a.align_corners;
-    const float n = as<T>(float(a.size[k]));
+    const float n = float(a.size[k]);
     size = n;
-    last = as<T>(float(a.size[k] - 1));
-    factor = as<T>((align ? last : n) / 2.0f);
+    last = float(a.size[k] - 1);
+    factor = (align ? last : n) / 2.0f;
     shift = align ? 0.0f : 0.5f;
     low = align ? 0.0f : -0.5f;
-    twice_span = as<T>((align ? last : n) * 2.0f);
+    twice_span = (align ? last : n) * 2.0f;
     empty = align && a.size[k] <= 1;
   }
 
   float unnormalize(float x) const {
-    const float y = as<T>(x + 1.0f);
-    if (D == 2 && is_same<T, float>::value) return fma(y, factor, -shift);
-    if (D == 2) return as<T>(as<T>(y * factor) - shift);
-    return align ? as<T>(as<T>(y / 2.0f) * last) : as<T>(as<T>(as<T>(y * size) - 1.0f) / 2.0f);
+    const float y = x + 1.0f;
+    if (D == 2) return fma(y, factor, -shift);
+    return align ? (y / 2.0f) * last : ((y * size) - 1.0f) / 2.0f;
   }
 
   float clip(float x) const {
@@ -64,23 +59,23 @@ template <typename T, uint D> struct axis {
       slope = 0.0f;
       return 0.0f;
     }
-    const float from_low = as<T>(x - low), distance = fabs(from_low);
+    const float from_low = x - low, distance = fabs(from_low);
     bool turned = from_low < 0.0f;
     float y;
     if (D == 2) {
-      const float extra = as<T>(distance - as<T>(trunc(as<T>(distance / twice_span)) * twice_span));
-      const float reflected = as<T>(twice_span - extra);
+      const float extra = distance - (trunc(distance / twice_span) * twice_span);
+      const float reflected = twice_span - extra;
       const bool flip = extra > reflected;
       y = flip ? reflected : extra;
       turned = turned != flip;
     } else {
-      const float span = as<T>(twice_span / 2.0f), extra = as<T>(fmod(distance, span)), flips = floor(as<T>(distance / span));
+      const float span = twice_span / 2.0f, extra = fmod(distance, span), flips = floor(distance / span);
       const bool flip = flips - 2.0f * floor(flips / 2.0f) != 0.0f;
-      y = flip ? as<T>(span - extra) : extra;
+      y = flip ? span - extra : extra;
       turned = turned != flip;
     }
     slope = turned ? -slope : slope;
-    return as<T>(y + low);
+    return y + low;
   }
 
   // Brings a coordinate of the input into it.
@@ -106,7 +101,7 @@ template <typename T, uint D> struct block {
   template <uint P> void locate(constant mps_grid_sample_arguments &a, device const T *grid) {
     const uint n = count;
     for (uint k = 0; k < D; k++) {
-      const axis<T, D> s(a, k);
+      const axis<D> s(a, k);
       VECTORIZE for (uint i = 0; i < n; i++) {
         float slope_ = s.factor;
         x[k][i] = s.template pad<P>(s.unnormalize(float(grid[i * D + k])), slope_);
@@ -136,8 +131,8 @@ template <typename T, uint D> struct neighbours {
     const uint count = b.count;
     for (uint k = 0; k < D; k++)
       VECTORIZE for (uint i = 0; i < count; i++) {
-        const float x = b.x[k][i], first = floor(x), far = as<T>(x - first);
-        side[k][0][i] = D == 2 ? as<T>(1.0f - far) : as<T>(as<T>(first + 1.0f) - x);
+        const float x = b.x[k][i], first = floor(x), far = x - first;
+        side[k][0][i] = D == 2 ? 1.0f - far : (first + 1.0f) - x;
         side[k][1][i] = far;
       }
     int at[D][2][BLOCK]; // of each side, along each axis
@@ -158,8 +153,8 @@ template <typename T, uint D> struct neighbours {
     }
   }
   float weight(uint corner, uint i) const {
-    const float plane = as<T>(side[1][corner >> 1 & 1][i] * side[0][corner & 1][i]);
-    return D == 2 ? plane : as<T>(plane * side[D - 1][corner >> 2][i]);
+    const float plane = side[1][corner >> 1 & 1][i] * side[0][corner & 1][i];
+    return D == 2 ? plane : plane * side[D - 1][corner >> 2][i];
   }
 };
 
@@ -176,9 +171,9 @@ inline void find_nearest(constant mps_grid_sample_arguments &a, thread const blo
 }
 
 // a * b + c, rounded twice.
-template <typename T> inline float step(float a, float b, float c) { return as<T>(as<T>(a * b) + c); }
-template <typename T> inline float cubic_inner(float x) { return step<T>(as<T>(step<T>(1.25f, x, -2.25f) * x), x, 1.0f); }
-template <typename T> inline float cubic_outer(float x) { return step<T>(step<T>(step<T>(-0.75f, x, 3.75f), x, -6.0f), x, 3.0f); }
+inline float step(float a, float b, float c) { return (a * b) + c; }
+inline float cubic_inner(float x) { return step(step(1.25f, x, -2.25f) * x, x, 1.0f); }
+inline float cubic_outer(float x) { return step(step(step(-0.75f, x, 3.75f), x, -6.0f), x, 3.0f); }
 
 // Four by four neighbours, in rows.
 template <typename T> struct cubic_neighbours {
@@ -187,33 +182,39 @@ template <typename T> struct cubic_neighbours {
 
   template <uint P> void find_offsets(constant mps_grid_sample_arguments &a, thread const block<T, 2> &b, thread const int *strides) {
     const uint count = b.count;
-    const axis<T, 2> sx(a, 0), sy(a, 1);
+    const axis<2> sx(a, 0), sy(a, 1);
     const int width = a.size[0], height = a.size[1], across = strides[0], down = strides[1];
-    for (uint n = 0; n < 16; n++) {
-      const float dx = float(n & 3) - 1.0f, dy = float(n >> 2) - 1.0f;
+    int column[4][BLOCK], row[4][BLOCK];
+    for (uint n = 0; n < 4; n++) {
+      const float distance = float(n) - 1.0f;
       VECTORIZE for (uint i = 0; i < count; i++) {
-        const int x = index_of(trunc(sx.template pad<P>(as<T>(floor(b.x[0][i]) + dx))));
-        const int y = index_of(trunc(sy.template pad<P>(as<T>(floor(b.x[1][i]) + dy))));
-        const bool inside = x >= 0 && x < width && y >= 0 && y < height;
-        offset[n][i] = inside ? x * across + y * down : NOWHERE;
+        const int x = index_of(trunc(sx.template pad<P>(floor(b.x[0][i]) + distance)));
+        const int y = index_of(trunc(sy.template pad<P>(floor(b.x[1][i]) + distance)));
+        column[n][i] = x >= 0 && x < width ? x * across : NOWHERE;
+        row[n][i] = y >= 0 && y < height ? y * down : NOWHERE;
       }
     }
+    for (uint n = 0; n < 16; n++)
+      VECTORIZE for (uint i = 0; i < count; i++) {
+        const int x = column[n & 3][i], y = row[n >> 2][i];
+        offset[n][i] = x != NOWHERE && y != NOWHERE ? x + y : NOWHERE;
+      }
   }
 
   void find(constant mps_grid_sample_arguments &a, thread const block<T, 2> &b, thread const int *strides) {
     const uint count = b.count;
     for (uint k = 0; k < 2; k++)
       VECTORIZE for (uint i = 0; i < count; i++) {
-        const float t = as<T>(b.x[k][i] - floor(b.x[k][i]));
-        const float x0 = as<T>(t + 1.0f), x2 = as<T>(1.0f - t), x3 = as<T>(2.0f - t);
-        weight[k][0][i] = cubic_outer<T>(x0);
-        weight[k][1][i] = cubic_inner<T>(t);
-        weight[k][2][i] = cubic_inner<T>(x2);
-        weight[k][3][i] = cubic_outer<T>(x3);
-        gradient[k][0][i] = step<T>(step<T>(2.25f, -x0, 7.5f), -x0, 6.0f);
-        gradient[k][1][i] = as<T>(step<T>(-3.75f, -t, -4.5f) * -t);
-        gradient[k][2][i] = as<T>(step<T>(3.75f, x2, -4.5f) * x2);
-        gradient[k][3][i] = step<T>(step<T>(-2.25f, x3, 7.5f), x3, -6.0f);
+        const float t = b.x[k][i] - floor(b.x[k][i]);
+        const float x0 = t + 1.0f, x2 = 1.0f - t, x3 = 2.0f - t;
+        weight[k][0][i] = cubic_outer(x0);
+        weight[k][1][i] = cubic_inner(t);
+        weight[k][2][i] = cubic_inner(x2);
+        weight[k][3][i] = cubic_outer(x3);
+        gradient[k][0][i] = step(step(2.25f, -x0, 7.5f), -x0, 6.0f);
+        gradient[k][1][i] = step(-3.75f, -t, -4.5f) * -t;
+        gradient[k][2][i] = step(3.75f, x2, -4.5f) * x2;
+        gradient[k][3][i] = step(step(-2.25f, x3, 7.5f), x3, -6.0f);
       }
     if (a.padding == MPS_GRID_BORDER)
       find_offsets<MPS_GRID_BORDER>(a, b, strides);
@@ -224,7 +225,15 @@ template <typename T> struct cubic_neighbours {
   }
 };
 
-template <typename T> inline float value_at(device const T *plane, int offset) { return offset == NOWHERE ? 0.0f : float(plane[offset]); }
+// Read in any case, and then left out: loads under a condition are taken one by one.
+template <typename T> inline T element_at(device const T *plane, int offset) {
+  const T value = plane[max(offset, 0)];
+  return offset < 0 ? T(0) : value;
+}
+template <typename T> inline float value_at(device const T *plane, int offset) {
+  const float value = float(plane[max(offset, 0)]);
+  return offset < 0 ? 0.0f : value;
+}
 
 // ---- values ----
 
@@ -257,7 +266,7 @@ inline void sample_nearest(constant mps_grid_sample_arguments &a, thread const b
   int offset[BLOCK];
   find_nearest<T, D>(a, b, strides, offset);
   for (long c = 0; c < a.channels; c++, input += a.in_channel, output += a.points)
-    VECTORIZE for (uint i = 0; i < count; i++) output[i] = offset[i] == NOWHERE ? T(0) : input[offset[i]];
+    VECTORIZE for (uint i = 0; i < count; i++) output[i] = element_at(input, offset[i]);
 }
 
 template <typename T>

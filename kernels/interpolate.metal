@@ -52,6 +52,29 @@ inline void spread_line(device const S *line, long step, device const int *indic
   }
 }
 
+// The same for any number of taps, where it does not matter in what order they are added.
+template <typename A, typename S>
+inline void whole_line(device const S *, long, device const int *, device const float *, uint, uint, uint, uint, uint, device float *) {}
+template <typename A, typename S>
+inline void whole_line(device const S *line, long step, device const int *indices, device const int *weights, uint columns, uint taps, uint begin, uint end,
+                       uint precision, device uchar *row) {
+  for (uint first = begin; first < end; first += BLOCK) {
+    const uint count = min(BLOCK, end - first);
+    int sums[BLOCK];
+    for (uint i = 0; i < count; i++) sums[i] = A::begin(precision);
+    device const int *index = indices + first, *weight = weights + first;
+    for (uint t = 0; t < taps; t += 2, index += 2 * columns, weight += 2 * columns) {
+      if (t + 1 < taps) {
+        VECTORIZE for (uint i = 0; i < count; i++)
+          sums[i] += int(line[index[i] * step]) * weight[i] + int(line[index[columns + i] * step]) * weight[columns + i];
+      } else {
+        VECTORIZE for (uint i = 0; i < count; i++) sums[i] += int(line[index[i] * step]) * weight[i];
+      }
+    }
+    VECTORIZE for (uint i = 0; i < count; i++) row[first - begin + i] = A::end(sums[i], precision);
+  }
+}
+
 // One element a pixel, any number of taps.
 template <typename A, typename S>
 inline void listed_line(device const S *line, long step, device const uint *start, device const int *indices, device const typename A::weight *weights,
@@ -104,6 +127,8 @@ inline void make_line(constant mps_interpolate_arguments &a, device const S *lin
     spread_line<A, 1>(line, step, indices, weights, a.columns, begin, end, axis.precision, row);
   else if (a.spread && axis.taps == 2)
     spread_line<A, 2>(line, step, indices, weights, a.columns, begin, end, axis.precision, row);
+  else if (a.spread && axis.taps != 4)
+    whole_line<A>(line, step, indices, weights, a.columns, axis.taps, begin, end, axis.precision, row);
   else if (a.spread)
     spread_line<A, 4>(line, step, indices, weights, a.columns, begin, end, axis.precision, row);
   else if (a.vector == 1)
@@ -158,32 +183,85 @@ inline void make_quads(constant mps_interpolate_arguments &a, device const uchar
   }
   if (step == 1) {
     QUADS(1)
-  } else if (step == 3) {
-    QUADS(3)
+  } else if (step == 4 && a.quads == 4 && a.in_channel == 1) {
+    VECTORIZE for (uint x = 0; x < 4 * length; x++) to[x] = p[x];
+  } else if (step == 3 && a.quads == 3 && a.in_channel == 1) {
+    VECTORIZE for (uint x = 0; x < length; x++) {
+      to[4 * x] = p[3 * x];
+      to[4 * x + 1] = p[3 * x + 1];
+      to[4 * x + 2] = p[3 * x + 2];
+      to[4 * x + 3] = p[3 * x + 2];
+    }
   } else {
     QUADS(step)
   }
 }
 
+constant constexpr uint QUAD_BLOCK = 64; // pixels whose sums are in private memory
+
+// The sums of a block of pixels, a channel in each row.
+struct quad_sums {
+  int red[QUAD_BLOCK], green[QUAD_BLOCK], blue[QUAD_BLOCK], alpha[QUAD_BLOCK];
+
+  template <uint Taps> void add(device const uint *pixels, device const int *indices, device const int *weights, uint columns, uint count) {
+    VECTORIZE for (uint i = 0; i < count; i++) {
+      int r = red[i], g = green[i], b = blue[i], a = alpha[i];
+      for (uint t = 0; t < Taps; t++) {
+        const uint pixel = pixels[indices[t * columns + i]];
+        const int w = weights[t * columns + i];
+        r += int(pixel & 255u) * w;
+        g += int(pixel >> 8 & 255u) * w;
+        b += int(pixel >> 16 & 255u) * w;
+        a += int(pixel >> 24) * w;
+      }
+      red[i] = r;
+      green[i] = g;
+      blue[i] = b;
+      alpha[i] = a;
+    }
+  }
+};
+
 template <> inline void fill_slot<uchar>(constant mps_interpolate_arguments &a, device const uchar *line, device const int *table, uint begin, uint end,
                                          device float *staging, device uchar *row) {
   make_quads(a, line, (device uchar *)staging);
   constant mps_interpolate_axis &axis = a.axis[2];
-  device const uchar4 *pixels = (device const uchar4 *)staging;
-  device const int *indices = table + axis.index, *weights = table + axis.weight;
-  device const uint *start = (device const uint *)(table + axis.start);
-  device uchar4 *to = (device uchar4 *)row;
-  for (uint o = begin / 4; o < end / 4; o++) {
-    int4 sum = int4(1 << (axis.precision - 1));
-    for (uint t = start[o]; t < start[o + 1]; t++) sum += int4(pixels[indices[t]]) * weights[t];
-    to[o] = uchar4(clamp(sum >> int(axis.precision), 0, 255));
+  device const uint *pixels = (device const uint *)staging;
+  const uint columns = a.columns / 4;
+  const int half_unit = 1 << (axis.precision - 1), precision = int(axis.precision);
+  device uint *to = (device uint *)row;
+  quad_sums sums;
+  for (uint first = begin / 4; first < end / 4; first += QUAD_BLOCK) {
+    const uint count = min(QUAD_BLOCK, end / 4 - first);
+    for (uint i = 0; i < count; i++) sums.red[i] = sums.green[i] = sums.blue[i] = sums.alpha[i] = half_unit;
+    device const int *indices = table + axis.index + first, *weights = table + axis.weight + first;
+    uint t = 0;
+    for (; t + 4 <= axis.taps; t += 4) sums.add<4>(pixels, indices + t * columns, weights + t * columns, columns, count);
+    for (; t + 2 <= axis.taps; t += 2) sums.add<2>(pixels, indices + t * columns, weights + t * columns, columns, count);
+    for (; t < axis.taps; t++) sums.add<1>(pixels, indices + t * columns, weights + t * columns, columns, count);
+    VECTORIZE for (uint i = 0; i < count; i++) {
+      const uint r = uint(clamp(sums.red[i] >> precision, 0, 255)), g = uint(clamp(sums.green[i] >> precision, 0, 255));
+      const uint b = uint(clamp(sums.blue[i] >> precision, 0, 255)), alpha = uint(clamp(sums.alpha[i] >> precision, 0, 255));
+      to[first + i] = r | g << 8 | b << 16 | alpha << 24;
+    }
   }
 }
+
+// Whether a line of quads is a line of the result.
+inline bool are_quads(constant mps_interpolate_arguments &a) { return a.quads == 4 && a.out_channel == 1 && a.out_stride[2] == 4; }
 
 // The channels of a line of quads, each to its place.
 inline void part_quads(constant mps_interpolate_arguments &a, device const uchar *quads, device uchar *out) {
   const uint count = a.columns / 4;
   const long step = a.out_stride[2];
+  if (a.quads == 3 && a.out_channel == 1 && step == 3) {
+    VECTORIZE for (uint x = 0; x < count; x++) {
+      out[3 * x] = quads[4 * x];
+      out[3 * x + 1] = quads[4 * x + 1];
+      out[3 * x + 2] = quads[4 * x + 2];
+    }
+    return;
+  }
   for (uint c = 0; c < a.quads; c++, out += a.out_channel) {
     if (step == 1) {
       VECTORIZE for (uint x = 0; x < count; x++) out[x] = quads[4 * x + c];
@@ -327,7 +405,9 @@ kernel void interpolate(device const T *input [[buffer(0)]], device T *output [[
           make_line<T>(a, line, a.in_stride[2], table, begin, end, slots + ulong(slot) * a.column_block);
       }
     device T *out = target + od * a.out_stride[0] + oh * a.out_stride[1];
-    if (is_same<T, uchar>::value && a.quads) {
+    if (is_same<T, uchar>::value && a.quads && are_quads(a)) {
+      combine<T>(from, a.columns, a.axis[1].precision, out, 1);
+    } else if (is_same<T, uchar>::value && a.quads) {
       device T *quads = (device T *)(staging + a.line_length);
       combine<T>(from, a.columns, a.axis[1].precision, quads, 1);
       part_quads(a, (device const uchar *)quads, out);

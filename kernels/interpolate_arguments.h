@@ -32,7 +32,7 @@ typedef struct mps_interpolate_arguments {
   uint32_t columns;            /* of the target, in elements */
   uint32_t column_block;       /* columns a thread takes */
   uint32_t vector;             /* elements of a pixel that share a row of the width's table */
-  uint32_t spread;             /* the width's table is by tap, then column, a row for each element: [tap][column] */
+  uint32_t spread;             /* elements of a pixel for which the width's table is written out by tap: [tap][pixel][element]; 0: it is by row */
   uint32_t direct;             /* lines are the result's rows: nothing is summed across them */
   uint32_t staged;             /* source lines are converted to contiguous floats first */
   uint32_t quads;              /* bytes: 2 to 4 channels that are computed together, as pixels of 4 bytes; 0: planes on their own */

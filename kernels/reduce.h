@@ -18,10 +18,14 @@ using namespace metal;
 #define REDUCE_BLOCK 8192 /* elements that go into the lanes before they are folded */
 #define REDUCE_SHORT_BLOCK 1024 /* the same where runs are too short to be taken eight rows at once */
 #define REDUCE_ROWS 64    /* rows that a tile adds up before they are merged */
+#define REDUCE_TOGETHER 16 /* short rows that are folded together */
 #define REDUCE_LEVELS 40  /* of the tree: more than any count has bits */
 
 /* Iterations are independent; the fixed lanes are the vector. */
 #define VECTORIZE _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
+/* All 16 lanes, or the half of them, at once: then they stay in registers from one loop to the next. */
+#define ALL_LANES _Pragma("clang loop vectorize(assume_safety) vectorize_width(16) interleave_count(1) unroll(disable)")
+#define HALF_THE_LANES _Pragma("clang loop vectorize(assume_safety) vectorize_width(8) interleave_count(1) unroll(disable)")
 
 /* Element offset of kept dimension set `index`, without the `skip` innermost dimensions. */
 inline long kept_offset(constant mps_reduce_arguments &a, constant int64_t *strides, long index, uint skip) {
@@ -83,12 +87,12 @@ inline void accumulate_run(thread typename Op::lane *lanes, device const typenam
     long i = 0;
     for (; i + 8 * REDUCE_LANES <= count; i += 8 * REDUCE_LANES) { // eight rows at once: the lanes go through memory
       device const typename Op::in *p = x + i;
-      VECTORIZE
+      ALL_LANES
       for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] = Op::combine(lanes[l], combine_eight<Op>(p + l, REDUCE_LANES, a));
     }
     for (; i + REDUCE_LANES <= count; i += REDUCE_LANES) {
       device const typename Op::in *p = x + i;
-      VECTORIZE
+      ALL_LANES
       for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] = Op::combine(lanes[l], Op::load(p[l], a));
     }
     for (uint l = 0; i < count; i++, l++) lanes[l] = Op::combine(lanes[l], Op::load(x[i], a));
@@ -101,7 +105,7 @@ inline void accumulate_run(thread typename Op::lane *lanes, device const typenam
 
 template <typename Op>
 inline typename Op::lane fold_lanes(thread typename Op::lane *lanes) {
-  VECTORIZE
+  HALF_THE_LANES
   for (uint l = 0; l < REDUCE_LANES / 2; l++) lanes[l] = Op::combine(lanes[l], lanes[l + REDUCE_LANES / 2]);
   return Op::combine(Op::combine(Op::combine(lanes[0], lanes[1]), Op::combine(lanes[2], lanes[3])),
                      Op::combine(Op::combine(lanes[4], lanes[5]), Op::combine(lanes[6], lanes[7])));
@@ -156,30 +160,79 @@ kernel void reduce_inner(device const typename Op::in *input [[buffer(0)]], devi
     out[kept_offset(a, a.out_strides, o, 0)] = Op::finish(value, a);
 }
 
-/* Rows of a tile: `count` reduced elements, `stride` apart, for `width` outputs, `step` apart. */
+/* Rows of a tile: `count` reduced elements, `stride` apart, for `width` outputs, `step` apart. Each step writes the other of two sets of lanes
+ * (extreme.h says why); what comes out is in `lanes`. */
 template <typename Op>
-inline void accumulate_rows(thread typename Op::lane *lanes, device const typename Op::in *x, long stride, long count, long step,
-                            long width, constant mps_reduce_arguments &a) {
-  long r = 0;
-  if (step == 1) {
-    for (; r + 4 <= count; r += 4) {
-      device const typename Op::in *p0 = x + r * stride, *p1 = p0 + stride, *p2 = p1 + stride, *p3 = p2 + stride;
+inline void accumulate_rows(thread typename Op::lane *thread &lanes, thread typename Op::lane *thread &others, device const typename Op::in *x,
+                            long stride, long count, long step, long width, constant mps_reduce_arguments &a) {
+  for (long r = 0; r < count;) {
+    thread typename Op::lane *from = lanes, *to = others;
+    device const typename Op::in *p = x + r * stride;
+    if (step == 1 && r + 4 <= count) {
+      device const typename Op::in *p1 = p + stride, *p2 = p1 + stride, *p3 = p2 + stride;
       VECTORIZE
       for (long j = 0; j < width; j++)
-        lanes[j] = Op::combine(lanes[j], Op::combine(Op::combine(Op::load(p0[j], a), Op::load(p1[j], a)),
-                                                     Op::combine(Op::load(p2[j], a), Op::load(p3[j], a))));
-    }
-    for (; r < count; r++) {
-      device const typename Op::in *p = x + r * stride;
+        to[j] = Op::combine(from[j], Op::combine(Op::combine(Op::load(p[j], a), Op::load(p1[j], a)),
+                                                 Op::combine(Op::load(p2[j], a), Op::load(p3[j], a))));
+      r += 4;
+    } else if (step == 1) {
       VECTORIZE
-      for (long j = 0; j < width; j++) lanes[j] = Op::combine(lanes[j], Op::load(p[j], a));
-    }
-  } else {
-    for (; r < count; r++) {
-      device const typename Op::in *p = x + r * stride;
+      for (long j = 0; j < width; j++) to[j] = Op::combine(from[j], Op::load(p[j], a));
+      r++;
+    } else {
       VECTORIZE
-      for (long j = 0; j < width; j++) lanes[j] = Op::combine(lanes[j], Op::load(p[j * step], a));
+      for (long j = 0; j < width; j++) to[j] = Op::combine(from[j], Op::load(p[j * step], a));
+      r++;
     }
+    lanes = to;
+    others = from;
+  }
+}
+
+/* A row of ROW_LEAST to ROW_MOST neighbours into 16 lanes, of which the first 8 come out. The last elements are taken with those before them,
+ * which count as nothing. */
+template <typename Op>
+inline void take_row(thread typename Op::lane *halves, device const typename Op::in *x, long count, constant mps_reduce_arguments &a) {
+  typename Op::lane lanes[REDUCE_LANES];
+  ALL_LANES
+  for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] = Op::combine(Op::identity(), Op::load(x[l], a));
+  long i = REDUCE_LANES;
+  for (; i + REDUCE_LANES <= count; i += REDUCE_LANES) {
+    device const typename Op::in *p = x + i;
+    ALL_LANES
+    for (uint l = 0; l < REDUCE_LANES; l++) lanes[l] = Op::combine(lanes[l], Op::load(p[l], a));
+  }
+  if (i < count) {
+    device const typename Op::in *p = x + count - REDUCE_LANES;
+    const uint seen = uint(i - (count - REDUCE_LANES));
+    ALL_LANES
+    for (uint l = 0; l < REDUCE_LANES; l++) {
+      const typename Op::lane value = Op::load(p[l], a);
+      lanes[l] = Op::combine(lanes[l], l < seen ? Op::identity() : value);
+    }
+  }
+  HALF_THE_LANES
+  for (uint l = 0; l < REDUCE_LANES / 2; l++) halves[l] = Op::combine(lanes[l], lanes[l + REDUCE_LANES / 2]);
+}
+
+/* Neighbours become one: half as many. */
+template <typename Op>
+inline void fold_neighbours(thread const typename Op::lane *from, thread typename Op::lane *to, uint count) {
+  VECTORIZE
+  for (uint i = 0; i < count; i++) to[i] = Op::combine(from[2 * i], from[2 * i + 1]);
+}
+
+/* A tile of short rows, 16 at a time, so that the lanes of all of them are folded together. */
+template <typename Op>
+inline void reduce_rows(thread typename Op::acc *totals, device const typename Op::in *x, long step, long width, constant mps_reduce_arguments &a) {
+  typename Op::lane eights[REDUCE_TOGETHER * 8], fours[REDUCE_TOGETHER * 4];
+  for (long j = 0; j < width; j += REDUCE_TOGETHER) {
+    const uint rows = uint(min((long)REDUCE_TOGETHER, width - j));
+    for (uint r = 0; r < rows; r++) take_row<Op>(eights + r * 8, x + (j + r) * step, a.reduce_count, a);
+    fold_neighbours<Op>(eights, fours, rows * 4);
+    fold_neighbours<Op>(fours, eights, rows * 2);
+    fold_neighbours<Op>(eights, fours, rows);
+    for (uint r = 0; r < rows; r++) totals[j + r] = Op::widen(fours[r]);
   }
 }
 
@@ -188,7 +241,8 @@ template <typename Op>
 inline void reduce_tile(thread typename Op::acc *totals, device const typename Op::in *x, long begin, long end, long step, long width,
                         constant mps_reduce_arguments &a) {
   const long run = a.reduced_sizes[a.reduced_rank - 1], stride = a.reduced_strides[a.reduced_rank - 1];
-  typename Op::lane lanes[MPS_REDUCE_TILE];
+  typename Op::lane sets[2][MPS_REDUCE_TILE];
+  thread typename Op::lane *lanes = sets[0], *others = sets[1];
   for (long j = 0; j < width; j++) totals[j] = Op::empty();
   for (long p = begin; p < end;) {
     const long stop = min(p + REDUCE_ROWS, end);
@@ -196,7 +250,7 @@ inline void reduce_tile(thread typename Op::acc *totals, device const typename O
     while (p < stop) {
       const long index = a.reduced_rank > 1 ? p / run : 0;
       const long first = p - index * run, count = min(run - first, stop - p);
-      accumulate_rows<Op>(lanes, x + run_offset(a, index) + first * stride, stride, count, step, width, a);
+      accumulate_rows<Op>(lanes, others, x + run_offset(a, index) + first * stride, stride, count, step, width, a);
       p += count;
     }
     for (long j = 0; j < width; j++) totals[j] = Op::merge(totals[j], Op::widen(lanes[j]));
@@ -214,7 +268,11 @@ kernel void reduce_outer(device const typename Op::in *input [[buffer(0)]], devi
   const long begin = c * a.chunk, end = min(begin + a.chunk, (long)a.reduce_count);
   const long step = a.kept_strides[a.kept_rank - 1];
   typename Op::acc totals[MPS_REDUCE_TILE];
-  reduce_tile<Op>(totals, input + kept_offset(a, a.kept_strides, outer, 1) + first * step, begin, end, step, width, a);
+  device const typename Op::in *x = input + kept_offset(a, a.kept_strides, outer, 1) + first * step;
+  if (a.rows)
+    reduce_rows<Op>(totals, x, step, width, a);
+  else
+    reduce_tile<Op>(totals, x, begin, end, step, width, a);
   if (a.raw) {
     device typename Op::acc *p = partials + c * a.output_count + outer * size + first;
     for (long j = 0; j < width; j++) p[j] = totals[j];

@@ -15,6 +15,8 @@
 
 #define MPS_REDUCE_MAX_RANK 16
 #define MPS_REDUCE_TILE 256 /* outputs a thread takes at most in the outer layout */
+#define MPS_REDUCE_ROW_LEAST 16 /* elements of rows that a tile takes as they lie, one behind the other */
+#define MPS_REDUCE_ROW_MOST 127
 
 /* What the count of nonzero elements is turned into. */
 #define MPS_REDUCE_COUNT 0
@@ -34,6 +36,8 @@ typedef struct mps_reduce_arguments {
   float power;      /* p of a norm */
   float correction; /* of a variance */
   uint32_t root;    /* 1: standard deviation */
+  uint32_t rows;    /* 1: outer layout of short rows of neighbours, each folded by itself */
+  uint32_t reserved;
   int64_t kept_sizes[MPS_REDUCE_MAX_RANK];
   int64_t kept_strides[MPS_REDUCE_MAX_RANK];  /* of the input */
   int64_t out_strides[MPS_REDUCE_MAX_RANK];   /* of the output */

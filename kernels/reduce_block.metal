@@ -4,11 +4,14 @@
 // as a tree, rows are added by fours, accumulators merge. The order of the operations is that of reduce.h, whatever made the values.
 
 #include <metal_stdlib>
+#include "extreme.h"
 
 using namespace metal;
 
 #define LANES 16
-#define VECTORIZE _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
+// All lanes, or the half of them, at once: then they stay in registers from one loop to the next.
+#define ALL_LANES _Pragma("clang loop vectorize(assume_safety) vectorize_width(16) interleave_count(1) unroll(disable)")
+#define HALF_THE_LANES _Pragma("clang loop vectorize(assume_safety) vectorize_width(8) interleave_count(1) unroll(disable)")
 
 struct sum_f32 {
   typedef float value;
@@ -24,12 +27,12 @@ struct prod_f32 {
 struct min_f32 {
   typedef float value;
   static float identity() { return INFINITY; }
-  static float combine(float a, float b) { return (a < b || a != a) ? a : b; }
+  static float combine(float a, float b) { return smaller(a, b); }
 };
 struct max_f32 {
   typedef float value;
   static float identity() { return -INFINITY; }
-  static float combine(float a, float b) { return (a > b || a != a) ? a : b; }
+  static float combine(float a, float b) { return larger(a, b); }
 };
 // Unsigned inside: wrap-around is defined there.
 struct sum_i64 {
@@ -45,12 +48,12 @@ struct prod_i64 {
 struct min_i64 {
   typedef long value;
   static long identity() { return long(0x7fffffffffffffff); }
-  static long combine(long a, long b) { return a < b ? a : b; }
+  static long combine(long a, long b) { return smaller(a, b); }
 };
 struct max_i64 {
   typedef long value;
   static long identity() { return -long(0x7fffffffffffffff) - 1; }
-  static long combine(long a, long b) { return a > b ? a : b; }
+  static long combine(long a, long b) { return larger(a, b); }
 };
 struct sum_c64 {
   typedef float2 value;
@@ -74,13 +77,13 @@ inline void add_to_lanes(thread typename Op::value *sums, device const typename 
   long i = 0;
   for (; i + 8 * LANES <= n; i += 8 * LANES) {
     device const typename Op::value *p = values + i;
-    VECTORIZE
+    ALL_LANES
     for (uint l = 0; l < LANES; l++)
       sums[l] = Op::combine(sums[l], Op::combine(combine_four<Op>(p + l), combine_four<Op>(p + l + 4 * LANES)));
   }
   for (; i + LANES <= n; i += LANES) {
     device const typename Op::value *p = values + i;
-    VECTORIZE
+    ALL_LANES
     for (uint l = 0; l < LANES; l++) sums[l] = Op::combine(sums[l], p[l]);
   }
   for (uint l = 0; i < n; i++, l++) sums[l] = Op::combine(sums[l], values[i]);
@@ -89,7 +92,7 @@ inline void add_to_lanes(thread typename Op::value *sums, device const typename 
 template <typename Op>
 inline typename Op::value fold_lanes(thread const typename Op::value *lanes) {
   typename Op::value sums[LANES / 2];
-  VECTORIZE
+  HALF_THE_LANES
   for (uint l = 0; l < LANES / 2; l++) sums[l] = Op::combine(lanes[l], lanes[l + LANES / 2]);
   return Op::combine(Op::combine(Op::combine(sums[0], sums[1]), Op::combine(sums[2], sums[3])),
                      Op::combine(Op::combine(sums[4], sums[5]), Op::combine(sums[6], sums[7])));

@@ -4,6 +4,7 @@
 // NaN wins; 0: number of nonzero elements; any other p: (sum |x|^p)^(1/p). They add up in float.
 
 #include "complex.h"
+#include "extreme.h"
 #include "reduce.h"
 
 inline float magnitude(float x) { return fabs(x); }
@@ -50,7 +51,7 @@ struct norm_power : norm_one<T, Out> {
 
 template <typename T, typename Out>
 struct norm_largest : norm_one<T, Out> {
-  static float combine(float a, float b) { return a > b || a != a ? a : b; }
+  static float combine(float a, float b) { return larger(a, b); }
   static float merge(float a, float b) { return combine(a, b); }
 };
 
@@ -58,7 +59,7 @@ template <typename T, typename Out>
 struct norm_smallest : norm_one<T, Out> {
   static float identity() { return INFINITY; }
   static float empty() { return INFINITY; }
-  static float combine(float a, float b) { return a < b || a != a ? a : b; }
+  static float combine(float a, float b) { return smaller(a, b); }
   static float merge(float a, float b) { return combine(a, b); }
 };
 

@@ -3,6 +3,7 @@
 // reduce_order: amax, amin (values only) and the kernels that also find where: argmax, argmin, max and min over a dimension.
 // NaN wins over every number; of equal values the first one counts.
 
+#include "extreme.h"
 #include "reduce.h"
 
 // ---- values ----
@@ -21,17 +22,17 @@ inline int highest(int) { return 2147483647; }
 inline long lowest(long) { return -9223372036854775807L - 1; }
 inline long highest(long) { return 9223372036854775807L; }
 
-// `a` stays before `b` if it is better, or NaN; the comparisons of integers with themselves vanish.
+// `a` beats `b` if it is better, or NaN; the comparisons of integers with themselves vanish. No branches: conditions are vectors.
 struct greater_first {
   static float plain(float a, float b) { return a > b ? a : b; }
-  template <typename A> static bool keeps(A a, A b) { return a > b || a != a; }
-  template <typename A> static bool beats(A a, A b) { return a > b || (a != a && b == b); }
+  template <typename A> static A better(A a, A b) { return larger(a, b); }
+  template <typename A> static bool beats(A a, A b) { return bool(int(a > b) | (int(a != a) & int(b == b))); }
   template <typename A> static A worst() { return lowest(A(0)); }
 };
 struct less_first {
   static float plain(float a, float b) { return a < b ? a : b; }
-  template <typename A> static bool keeps(A a, A b) { return a < b || a != a; }
-  template <typename A> static bool beats(A a, A b) { return a < b || (a != a && b == b); }
+  template <typename A> static A better(A a, A b) { return smaller(a, b); }
+  template <typename A> static bool beats(A a, A b) { return bool(int(a < b) | (int(a != a) & int(b == b))); }
   template <typename A> static A worst() { return highest(A(0)); }
 };
 
@@ -44,7 +45,7 @@ struct order_value {
   static lane identity() { return Order::template worst<lane>(); }
   static lane empty() { return Order::template worst<lane>(); }
   static lane load(T x, constant mps_reduce_arguments &) { return lane(x); }
-  static lane combine(lane a, lane b) { return Order::keeps(a, b) ? a : b; }
+  static lane combine(lane a, lane b) { return Order::better(a, b); }
   static lane merge(lane a, lane b) { return combine(a, b); }
   static lane widen(lane a) { return a; }
   static T finish(lane a, constant mps_reduce_arguments &) { return T(a); }
@@ -75,7 +76,7 @@ inline void take_floats(thread float *lanes, device const T *x, long stride, lon
   long i = 0;
   for (; i + 8 * REDUCE_LANES <= count; i += 8 * REDUCE_LANES) {
     device const T *p = x + i;
-    VECTORIZE
+    ALL_LANES
     for (uint l = 0; l < REDUCE_LANES; l++) {
       best[l] = Order::plain(best[l], combine_eight<plain_value<Order, T> >(p + l, REDUCE_LANES, a));
       sums[l] += combine_eight<values_sum<T> >(p + l, REDUCE_LANES, a);
@@ -181,6 +182,78 @@ kernel void locate_inner(device const T *input [[buffer(0)]], device located<typ
     store_located<T>(best, values, indices, a, o);
 }
 
+#define PLACE_LANES 8
+
+// As wide as the value beside it.
+template <typename A> struct place_type { typedef int type; };
+template <> struct place_type<long> { typedef long type; };
+
+// The better of two places; of equal values the first one.
+template <typename Order, typename A, typename P>
+inline bool is_better(A value, P place, A other, P other_place) {
+  return bool(int(Order::beats(value, other)) | (int(!Order::beats(other, value)) & int(place < other_place)));
+}
+
+// A short row into 8 lanes; as take_row, but that seeing an element twice does no harm. A place is as wide as a value.
+template <typename Order, typename T, typename A, typename P>
+inline void locate_row(thread A *values, thread P *places, device const T *x, int count) {
+  A best[PLACE_LANES], next[PLACE_LANES];
+  P where[PLACE_LANES], next_where[PLACE_LANES];
+  HALF_THE_LANES
+  for (uint l = 0; l < PLACE_LANES; l++) {
+    best[l] = A(x[l]);
+    where[l] = P(l);
+  }
+  for (int i = PLACE_LANES; i < count; i += PLACE_LANES) {
+    const int first = min(i, count - PLACE_LANES);
+    device const T *p = x + first;
+    HALF_THE_LANES
+    for (uint l = 0; l < PLACE_LANES; l++) { // into another set: see extreme.h
+      const A v = A(p[l]);
+      const bool wins = Order::beats(v, best[l]);
+      next[l] = wins ? v : best[l];
+      next_where[l] = wins ? P(first) + P(l) : where[l];
+    }
+    HALF_THE_LANES
+    for (uint l = 0; l < PLACE_LANES; l++) {
+      best[l] = next[l];
+      where[l] = next_where[l];
+    }
+  }
+  HALF_THE_LANES
+  for (uint l = 0; l < PLACE_LANES; l++) {
+    values[l] = best[l];
+    places[l] = where[l];
+  }
+}
+
+template <typename Order, typename A, typename P>
+inline void fold_places(thread const A *values, thread const P *places, thread A *to, thread P *to_places, uint count) {
+  VECTORIZE
+  for (uint i = 0; i < count; i++) {
+    const bool first = is_better<Order>(values[2 * i], places[2 * i], values[2 * i + 1], places[2 * i + 1]);
+    to[i] = first ? values[2 * i] : values[2 * i + 1];
+    to_places[i] = first ? places[2 * i] : places[2 * i + 1];
+  }
+}
+
+template <typename Order, typename T, typename A>
+inline void locate_rows(thread A *best, thread int *where, device const T *x, long step, long width, int count) {
+  A eights[REDUCE_TOGETHER * 8], fours[REDUCE_TOGETHER * 4];
+  typename place_type<A>::type places[REDUCE_TOGETHER * 8], places_of_fours[REDUCE_TOGETHER * 4];
+  for (long j = 0; j < width; j += REDUCE_TOGETHER) {
+    const uint rows = uint(min((long)REDUCE_TOGETHER, width - j));
+    for (uint r = 0; r < rows; r++) locate_row<Order>(eights + r * 8, places + r * 8, x + (j + r) * step, count);
+    fold_places<Order>(eights, places, fours, places_of_fours, rows * 4);
+    fold_places<Order>(fours, places_of_fours, eights, places, rows * 2);
+    fold_places<Order>(eights, places, fours, places_of_fours, rows);
+    for (uint r = 0; r < rows; r++) {
+      best[j + r] = fours[r];
+      where[j + r] = int(places_of_fours[r]);
+    }
+  }
+}
+
 template <typename Order, typename T>
 kernel void locate_outer(device const T *input [[buffer(0)]], device located<typename order_type<T>::type> *partials [[buffer(1)]],
                          device T *values [[buffer(2)]], constant mps_reduce_arguments &a [[buffer(3)]],
@@ -194,13 +267,16 @@ kernel void locate_outer(device const T *input [[buffer(0)]], device located<typ
   const long step = a.kept_strides[a.kept_rank - 1];
   const long run = a.reduced_sizes[a.reduced_rank - 1], stride = a.reduced_strides[a.reduced_rank - 1];
   device const T *x = input + kept_offset(a, a.kept_strides, outer, 1) + tile * step;
-  lane best[MPS_REDUCE_TILE];
-  int where[MPS_REDUCE_TILE]; // from `begin` on; a chunk is shorter than 2^31
+  lane bests[2][MPS_REDUCE_TILE];
+  int wheres[2][MPS_REDUCE_TILE]; // from `begin` on; a chunk is shorter than 2^31
+  thread lane *best = bests[0], *next = bests[1];
+  thread int *where = wheres[0], *next_where = wheres[1];
   for (long j = 0; j < width; j++) {
     best[j] = Order::template worst<lane>();
     where[j] = -1;
   }
-  for (long p = begin; p < end;) {
+  if (a.rows) locate_rows<Order>(best, where, x, step, width, int(a.reduce_count));
+  for (long p = begin; p < end && !a.rows;) {
     const long index = a.reduced_rank > 1 ? p / run : 0;
     const long first = p - index * run, count = min(run - first, end - p);
     device const T *q = x + run_offset(a, index) + first * stride;
@@ -211,19 +287,25 @@ kernel void locate_outer(device const T *input [[buffer(0)]], device located<typ
         VECTORIZE
         for (long j = 0; j < width; j++) {
           const lane v = lane(source[j]);
-          const bool wins = Order::beats(v, best[j]) || where[j] < 0;
-          best[j] = wins ? v : best[j];
-          where[j] = wins ? row : where[j];
+          const bool wins = bool(int(Order::beats(v, best[j])) | int(where[j] < 0));
+          next[j] = wins ? v : best[j];
+          next_where[j] = wins ? row : where[j];
         }
       } else {
         VECTORIZE
         for (long j = 0; j < width; j++) {
           const lane v = lane(source[j * step]);
-          const bool wins = Order::beats(v, best[j]) || where[j] < 0;
-          best[j] = wins ? v : best[j];
-          where[j] = wins ? row : where[j];
+          const bool wins = bool(int(Order::beats(v, best[j])) | int(where[j] < 0));
+          next[j] = wins ? v : best[j];
+          next_where[j] = wins ? row : where[j];
         }
       }
+      thread lane *const last = best;
+      thread int *const last_where = where;
+      best = next;
+      next = last;
+      where = next_where;
+      next_where = last_where;
     }
     p += count;
   }

@@ -47,7 +47,10 @@ _linalg_det.result _linalg_slogdet.sign linalg_householder_product
 # Entries that upstream lists for the CPU and not for MPS: their kernels (glue or exported) have the names of the CPU's.
 OTHERS = set("""
 linalg_lu_solve.out linalg_ldl_factor_ex.out linalg_ldl_solve.out geqrf.a geqrf ormqr.out ormqr _linalg_svd.U _linalg_eigh.eigenvalues linalg_eig
-linalg_eig.out _linalg_eigvals linalg_eigvals.out linalg_lstsq.out
+linalg_eig.out _linalg_eigvals linalg_eigvals.out linalg_lstsq.out hash_tensor.out special_airy_ai.out segment_reduce _segment_reduce_backward
+_adaptive_avg_pool3d adaptive_avg_pool3d.out _adaptive_avg_pool3d_backward adaptive_avg_pool3d_backward.grad_input adaptive_max_pool3d.out
+adaptive_max_pool3d_backward.grad_input fractional_max_pool2d.output fractional_max_pool2d_backward.grad_input fractional_max_pool3d.output
+fractional_max_pool3d_backward fractional_max_pool3d_backward.grad_input
 """.split())
 
 # Registered by hand in the seams (bridge/storage.cpp, copy.cpp, ...), with what they need of the runtime.

@@ -30,8 +30,12 @@
 #include <ATen/ops/where.h>
 #include <torch/library.h>
 
+#include <cmath>
 #include <limits>
 #include <tuple>
+
+#include "bridge/convert.h"
+#include "openmps/ops/shape.h"
 
 namespace openmps::native {
 namespace {
@@ -123,10 +127,26 @@ std::tuple<at::Tensor, at::Tensor> aminmax_dim(const at::Tensor &self, int64_t d
 
 at::Tensor &logspace_out(const at::Scalar &start, const at::Scalar &end, int64_t steps, double base, at::Tensor &out) {
   TORCH_CHECK(steps >= 0, "number of steps must be non-negative");
-  const bool is_complex = out.is_complex();
-  const at::Tensor exponents = at::linspace(start, end, steps, out.options().dtype(is_complex ? at::kComplexFloat : at::kFloat));
-  const at::Tensor values = is_complex ? at::pow(at::full({}, base, exponents.options()), exponents) : at::pow(base, exponents);
-  return deliver(values, out);
+  if (out.numel() != steps) out.resize_({steps});
+  if (steps == 0) return out;
+  if (out.is_complex()) {
+    const at::Tensor exponents = at::linspace(start, end, steps, out.options().dtype(at::kComplexFloat));
+    return out.copy_(at::pow(at::full({}, base, exponents.options()), exponents).view(out.sizes()));
+  }
+  const at::ScalarType type = out.scalar_type();
+  if (steps == 1) return out.fill_(std::pow(base, start.to<double>()));  // the end and what the dtype makes of the start do not matter
+  const bool unsigned_ = type == at::kUInt16 || type == at::kUInt32 || type == at::kUInt64;
+  TORCH_CHECK_NOT_IMPLEMENTED(type != at::kBool && !unsigned_, "\"logspace_cpu\" not implemented for '", type, "'");
+  // Both ends become the dtype first.
+  const at::Scalar first = check_fits(start, type), last = check_fits(end, type);
+  if (!at::isIntegralType(type, false)) {
+    const at::Tensor exponents = at::linspace(first, last, steps, out.options().dtype(at::kFloat));
+    return out.copy_(at::pow(base, exponents).view(out.sizes()));
+  }
+  const at::Tensor whole = out.dim() == 1 ? out : at::empty({steps}, out.options());
+  const Operand whole_(whole, Operand::output);
+  check(mps_op_logspace_integers(stream(), first.toLong(), last.toLong(), base, whole_.pointer()));
+  return whole.is_same(out) ? out : out.copy_(whole.view(out.sizes()));
 }
 
 // i0(beta sqrt(1 - (2 n / (length - 1) - 1)^2)) / i0(beta), as torch.kaiser_window documents it.

@@ -6,6 +6,9 @@
 #include <ATen/ops/complex.h>
 #include <torch/library.h>
 
+#include <algorithm>
+#include <string>
+
 #include "bridge/convert.h"
 #include "bridge/kernels/convolution.h"
 #include "openmps/ops/dense.h"
@@ -30,6 +33,20 @@ at::DimVector output_sizes(const at::Tensor &input, const at::Tensor &weight, co
   return sizes;
 }
 
+std::string joined(at::IntArrayRef sizes) {
+  std::string text;
+  for (const int64_t size : sizes) text += (text.empty() ? "" : " x ") + std::to_string(size);
+  return text;
+}
+
+// A transposed convolution that leaves nothing is refused, as on the CPU, unless there is nothing to begin with.
+void check_output(const at::Tensor &input, at::IntArrayRef sizes, const Settings &s) {
+  if (!s.transposed || input.numel() == 0) return;
+  const at::IntArrayRef given = input.sizes().slice(2), left = sizes.slice(2);
+  const bool all = std::all_of(left.begin(), left.end(), [](int64_t size) { return size >= 1; });
+  TORCH_CHECK(all, "Given input size per channel: (", joined(given), "). Calculated output size per channel: (", joined(left), "). Output size is too small");
+}
+
 // As on the CPU: channels last if the input or the weight is.
 at::MemoryFormat layout(const at::Tensor &input, const at::Tensor &weight) {
   if (!at::native::mkldnn_conv_use_channels_last(input, weight)) return at::MemoryFormat::Contiguous;
@@ -44,7 +61,9 @@ void check_types(const at::Tensor &input, const at::Tensor &weight, const at::Te
 
 at::Tensor forward(const at::Tensor &input, const at::Tensor &weight, const at::Tensor &bias, const Settings &s) {
   check_types(input, weight, bias);
-  at::Tensor out = empty(output_sizes(input, weight, s), input.options().memory_format(layout(input, weight)));
+  const at::DimVector sizes = output_sizes(input, weight, s);
+  check_output(input, sizes, s);
+  at::Tensor out = empty(sizes, input.options().memory_format(layout(input, weight)));
   const Operand input_(input, Operand::plain), weight_(weight, Operand::plain), bias_(bias, Operand::plain), out_(out, Operand::output);
   const List<int64_t> stride(s.stride), padding(s.padding), dilation(s.dilation), output_padding(s.output_padding);
   check(mps_op_convolution(openmps::stream(), input_.pointer(), weight_.pointer(), bias_.pointer_or_null(), stride.data(), stride.count(), padding.data(),

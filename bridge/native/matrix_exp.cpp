@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * matrix_exp: the exponential of matrices as products and sums of the device: a Taylor polynomial of degree 8 in three products (Bader,
- * Blanes and Casas, "Computing the matrix exponential with an optimized Taylor polynomial approximation", 2019), scaled and squared.
+ * matrix_exp: the exponential of matrices as products and sums of the device: a Taylor polynomial, scaled and squared. Small ones: degree 8 in
+ * three products (Bader, Blanes and Casas, "Computing the matrix exponential with an optimized Taylor polynomial approximation", 2019); others:
+ * degree 18 in seven (Paterson and Stockmeyer), which is squared less often and keeps more digits.
  */
 #include <torch/library.h>
 
@@ -10,10 +11,10 @@
 namespace openmps::native {
 namespace {
 
-// The polynomial is exact to float's precision up to this norm.
-constexpr double kLargestNorm = 5.800524627688768e-01;
+// The polynomials are exact to float's precision up to these norms.
+constexpr double kSmallNorm = 5.800524627688768e-01, kLargestNorm = 3.010066362817634e+00;
 
-at::Tensor polynomial(const at::Tensor &a) {
+at::Tensor degree_8(const at::Tensor &a) {
   constexpr double root = 13.30413469565007072504;  // of 177
   constexpr double x3 = 2.0 / 3.0, x1 = x3 * (1.0 + root) / 88.0, x2 = x3 * (1.0 + root) / 352.0, x4 = (-271.0 + 29.0 * root) / (315.0 * x3);
   constexpr double x5 = (-11.0 + 11.0 * root) / (1260.0 * x3), x6 = (-99.0 + 11.0 * root) / (5040.0 * x3), x7 = (89.0 - root) / (5040.0 * x3 * x3);
@@ -24,12 +25,27 @@ at::Tensor polynomial(const at::Tensor &a) {
   return identity.add(a).add_(a2, y2).add_(a8);
 }
 
+at::Tensor degree_18(const at::Tensor &a) {
+  constexpr int degree = 18;
+  double coefficients[degree + 1] = {1.0};
+  for (int i = 1; i <= degree; i++) coefficients[i] = coefficients[i - 1] / i;
+  const at::Tensor identity = at::eye(a.size(-1), a.options()), a2 = at::matmul(a, a), a3 = at::matmul(a2, a);
+  at::Tensor sum = a3.mul(coefficients[degree]);
+  for (int i = degree - 3; i >= 0; i -= 3) {
+    const at::Tensor part = a2.mul(coefficients[i + 2]).add_(a, coefficients[i + 1]).add_(identity, coefficients[i]);
+    sum.add_(part);
+    if (i > 0) sum = at::matmul(sum, a3);
+  }
+  return sum;
+}
+
 // Each matrix of a batch is halved as often as its own norm asks for.
 at::Tensor scaled_and_squared(const at::Tensor &a) {
   const at::Tensor norm = a.abs().sum(-2).amax(-1);
+  if (norm.le(kSmallNorm).all().item<bool>()) return degree_8(a);
   const at::Tensor halvings = norm.div(kLargestNorm).log2().ceil().nan_to_num(0.0, 0.0, 0.0).clamp_min(0.0).unsqueeze(-1).unsqueeze(-1);
   const int64_t most = halvings.max().item<int64_t>();
-  at::Tensor result = polynomial(most == 0 ? a : a.mul(at::exp2(halvings.neg())));
+  at::Tensor result = degree_18(most == 0 ? a : a.mul(at::exp2(halvings.neg())));
   for (int64_t i = 0; i < most; i++) {
     const at::Tensor square = at::matmul(result, result);
     result = a.dim() == 2 ? square : at::where(halvings.gt(i), square, result);

@@ -4,9 +4,12 @@
  */
 #include <ATen/native/AdaptivePooling.h>
 #include <ATen/native/Pool.h>
+#include <ATen/ops/max_pool2d_with_indices_meta.h>
+#include <torch/library.h>
 
 #include "bridge/convert.h"
 #include "bridge/kernels/pool.h"
+#include "bridge/torch_version.h"
 #include "openmps/ops/pool.h"
 
 namespace openmps::native {
@@ -41,6 +44,16 @@ struct Windows3d {
   }
 };
 
+// PyTorch's checks and shapes of max_pool2d_with_indices, but no memory for the indices.
+struct MaxPool2d : at::meta::structured_max_pool2d_with_indices {
+  at::Tensor out;
+
+  void set_output_raw_strided(int64_t number, at::IntArrayRef sizes, at::IntArrayRef, at::TensorOptions options OPENMPS_NAMES_PARAMETER) override {
+    if (number == 0) out = empty(sizes, options);
+  }
+  const at::Tensor &maybe_get_output(int64_t) override { return out; }
+};
+
 at::Tensor &unpool(const at::Tensor &self, const at::Tensor &indices, at::IntArrayRef output_size, size_t dimensions, at::Tensor &out) {
   const char *name = dimensions == 2 ? "max_unpooling2d" : "max_unpooling3d";
   TORCH_CHECK(indices.scalar_type() == at::kLong, "elements in indices should be type int64 but got: ", indices.scalar_type());
@@ -66,8 +79,29 @@ at::Tensor &unpool(const at::Tensor &self, const at::Tensor &indices, at::IntArr
 
 at::Tensor mps_max_pool2d(const at::Tensor &self, at::IntArrayRef kernel_size, at::IntArrayRef stride, at::IntArrayRef padding, at::IntArrayRef dilation,
                           bool ceil_mode) {
-  return std::get<0>(at::max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
+  MaxPool2d pool;
+  pool.meta(self, kernel_size, stride, padding, dilation, ceil_mode);
+  const Operand self_(self, Operand::plain), out_(pool.out, Operand::output);
+  check(mps_op_max_pool2d(stream(), self_.pointer(), kernel_size.data(), static_cast<uint32_t>(kernel_size.size()), stride.data(),
+                          static_cast<uint32_t>(stride.size()), padding.data(), static_cast<uint32_t>(padding.size()), dilation.data(),
+                          static_cast<uint32_t>(dilation.size()), ceil_mode, out_.pointer(), nullptr));
+  return pool.out;
 }
+
+namespace {
+
+// For autograd, as on the CPU: the indices are kept rather than found again, and there are gradients of gradients.
+at::Tensor max_pool2d_autograd(const at::Tensor &self, at::IntArrayRef kernel_size, at::IntArrayRef stride, at::IntArrayRef padding,
+                               at::IntArrayRef dilation, bool ceil_mode) {
+  if ((at::GradMode::is_enabled() && self.requires_grad()) || self._fw_grad(0).defined())
+    return std::get<0>(at::max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode));
+  at::AutoDispatchBelowADInplaceOrView below;
+  return at::max_pool2d(self, kernel_size, stride, padding, dilation, ceil_mode);
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, AutogradMPS, m) { m.impl("max_pool2d", TORCH_FN(max_pool2d_autograd)); }
 
 at::Tensor mps_max_pool2d_backward(const at::Tensor &grad_output, const at::Tensor &self, at::IntArrayRef kernel_size, at::IntArrayRef stride,
                                    at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode) {
@@ -143,6 +177,63 @@ at::Tensor adaptive_avg_pool2d_backward_mps(const at::Tensor &grad_output, const
   const Operand grad_(grad_output, Operand::plain), out_(grad_input, Operand::output);
   check(mps_op_adaptive_avg_pool2d_backward(stream(), grad_.pointer(), out_.pointer()));
   return grad_input;
+}
+
+at::Tensor &adaptive_avg_pool3d_out_cpu(const at::Tensor &self, at::IntArrayRef output_size, at::Tensor &out) {
+  TORCH_CHECK(output_size.size() == 3, "adaptive_avg_pool3d: output_size must be 3");
+  for (int64_t d = 1; d < self.dim(); d++)
+    TORCH_CHECK(self.size(d) > 0, "adaptive_avg_pool3d(): Expected input to have non-zero size for non-batch dimensions, but input has sizes ", self.sizes(),
+                " with dimension ", d, " being empty");
+  TORCH_CHECK(self.dim() == 4 || self.dim() == 5, "adaptive_avg_pool3d(): Expected 4D or 5D tensor, but got ", self.sizes());
+  TORCH_CHECK(out.scalar_type() == self.scalar_type(), "expected dtype ", self.dtype(), " for `output` but got dtype ", out.dtype());
+  at::native::resize_output(out, with_space(self, output_size));
+  const Operand self_(self, Operand::plain), out_(out, Operand::output);
+  check(mps_op_adaptive_avg_pool3d(stream(), self_.pointer(), out_.pointer()));
+  return out;
+}
+
+at::Tensor adaptive_avg_pool3d_cpu(const at::Tensor &self, at::IntArrayRef output_size) {
+  at::Tensor out = empty({0}, self.options().memory_format(at::MemoryFormat::Contiguous));
+  return adaptive_avg_pool3d_out_cpu(self, output_size, out);
+}
+
+at::Tensor &adaptive_avg_pool3d_backward_out_cpu(const at::Tensor &grad_output, const at::Tensor &self, at::Tensor &grad_input) {
+  at::native::adaptive_pool_empty_output_check(grad_output, "adaptive_avg_pool3d_backward");
+  TORCH_CHECK(grad_output.dim() == self.dim(), "adaptive_avg_pool3d_backward_out_cpu_template: Expected dimensions ", self.dim(),
+              " for `gradOutput_` but got dimensions ", grad_output.dim());
+  TORCH_CHECK(grad_output.scalar_type() == self.scalar_type(), "expected scalar type ", self.scalar_type(), " but found ", grad_output.scalar_type());
+  TORCH_CHECK(grad_input.scalar_type() == self.scalar_type(), "expected scalar type ", self.scalar_type(), " but found ", grad_input.scalar_type());
+  at::native::resize_output(grad_input, self.sizes());
+  const Operand grad_(grad_output, Operand::plain), out_(grad_input, Operand::output);
+  check(mps_op_adaptive_avg_pool3d_backward(stream(), grad_.pointer(), out_.pointer()));
+  return grad_input;
+}
+
+at::Tensor adaptive_avg_pool3d_backward_cpu(const at::Tensor &grad_output, const at::Tensor &self) {
+  at::Tensor grad_input = empty(self.sizes(), self.options().memory_format(at::MemoryFormat::Contiguous));
+  return adaptive_avg_pool3d_backward_out_cpu(grad_output, self, grad_input);
+}
+
+at::Tensor &fractional_max_pool3d_backward_out_cpu(const at::Tensor &grad_output, const at::Tensor &self, at::IntArrayRef kernel_size,
+                                                   at::IntArrayRef output_size, const at::Tensor &indices, at::Tensor &grad_input) {
+  static const char *const names[] = {"time", "height", "width"};
+  for (size_t d = 0; d < 3; d++)
+    TORCH_CHECK((d < output_size.size() ? output_size[d] : 0) == grad_output.size(static_cast<int64_t>(d) + self.dim() - 3),
+                "fractional_max_pool3d_backward_out(): gradOutput ", names[d], " unexpected");
+  TORCH_CHECK(grad_output.scalar_type() == self.scalar_type(), "expected scalar type ", self.scalar_type(), " but found ", grad_output.scalar_type());
+  TORCH_CHECK(grad_input.scalar_type() == self.scalar_type(), "expected scalar type ", self.scalar_type(), " but found ", grad_input.scalar_type());
+  TORCH_CHECK(indices.scalar_type() == at::kLong, "expected scalar type Long but found ", indices.scalar_type());
+  at::native::resize_output(grad_input, self.sizes());
+  const Operand grad_(grad_output, Operand::plain), self_(self, Operand::plain), indices_(indices, Operand::plain), out_(grad_input, Operand::output);
+  check(mps_op_fractional_max_pool3d_backward(stream(), grad_.pointer(), self_.pointer(), kernel_size.data(), static_cast<uint32_t>(kernel_size.size()),
+                                              output_size.data(), static_cast<uint32_t>(output_size.size()), indices_.pointer(), out_.pointer()));
+  return grad_input;
+}
+
+at::Tensor fractional_max_pool3d_backward_cpu(const at::Tensor &grad_output, const at::Tensor &self, at::IntArrayRef kernel_size,
+                                              at::IntArrayRef output_size, const at::Tensor &indices) {
+  at::Tensor grad_input = empty({0}, self.options().memory_format(at::MemoryFormat::Contiguous));
+  return fractional_max_pool3d_backward_out_cpu(grad_output, self, kernel_size, output_size, indices, grad_input);
 }
 
 at::Tensor &max_unpooling2d_forward_out_mps(const at::Tensor &self, const at::Tensor &indices, at::IntArrayRef output_size, at::Tensor &out) {

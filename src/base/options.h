@@ -27,7 +27,9 @@
   X(FAST_MATH, "PYTORCH_MPS_FAST_MATH", bool, "0", "1 compiles user shaders with fast maths")                                     \
   X(PREFER_METAL, "PYTORCH_MPS_PREFER_METAL", bool, "0", "1 uses OpenMPS's own matrix kernels instead of the dense provider")      \
   X(TRACE_SIGNPOSTS, "PYTORCH_MPS_TRACE_SIGNPOSTS", int, "0", "bits of the signpost profiler")                                    \
-  X(LOG_PROFILE_INFO, "PYTORCH_MPS_LOG_PROFILE_INFO", int, "0", "bits of the profiler's log")
+  X(LOG_PROFILE_INFO, "PYTORCH_MPS_LOG_PROFILE_INFO", int, "0", "bits of the profiler's log")                                      \
+  X(HEAP_GUARD, "OPENMPS_HEAP_GUARD", int, "0",                                                                                   \
+    "bits: 1 looks at guard bytes around each buffer when it is freed, 2 after each kernel, 4 fills new buffers with NaN")
 
 typedef enum mps_option {
 #define X(id, name, type, value, doc) MPS_OPTION_##id,

@@ -15,6 +15,7 @@ enum {
   SLOW_RADIX = 31,       /* a convolution in a tile is faster than a pass of a larger one */
   LANES_A_CORE = 4,
   SCRATCH_LIMIT = 64 << 20, /* bytes: fewer lanes rather than more scratch, down to one */
+  PAGE = 1024,           /* floats. The distances in a pass are often whole pages, and slow when both sides are at one place of them */
   ROW_BLOCK = 4096,      /* values a thread */
   CHUNK_NANOSECONDS = 20000
 };
@@ -142,7 +143,7 @@ static mps_status add_tiles(mps_fft_plan *plan, const task *t, uint32_t flags, i
   a->tiles = signals_of(&t->batch) / columns * a->tiles_each;
   a->pass_count = passes > 1 ? mps_fft_factor(passes, a->radices) : 0;
   const int64_t most = passes > whole / 2 ? passes : whole / 2;
-  a->scratch = ((most > MPS_FFT_WIDTH ? most : MPS_FFT_WIDTH) + 1) * MPS_FFT_ELEMENT;
+  a->scratch = ((most + 1) * MPS_FFT_ELEMENT + PAGE - 1) / PAGE * PAGE + PAGE / 2;
   step->table = (mps_fft_table_key){.passes = passes};
   if (flags & (MPS_FFT_PACK | MPS_FFT_UNPACK)) step->table.real = whole;
   if (flags & MPS_FFT_TWIST) step->table.twist = columns;
@@ -223,6 +224,14 @@ static int64_t passes_in_a_tile(int64_t length, int64_t signals) {
   return smooth && fits_a_tile(length, signals) ? length : 0;
 }
 
+/* The whole transform as one step of tiles, where it fits into them; else *out_added is false and the status OK. */
+static mps_status add_one_step(mps_fft_plan *plan, const task *t, uint32_t flags, int64_t whole, bool *out_added) {
+  const int64_t signals = signals_of(&t->batch), passes = passes_in_a_tile(t->length, signals);
+  *out_added = passes != 0;
+  if (!passes) return MPS_STATUS_OK;
+  return add_tiles(plan, t, passes == t->length ? flags : flags | MPS_FFT_CHIRP, passes, whole, signals);
+}
+
 static mps_status add_complex(mps_fft_plan *plan, const task *t);
 
 static void append_dimension(mps_fft_batch *batch, int64_t size, int64_t in_stride, int64_t out_stride) {
@@ -258,39 +267,32 @@ static mps_status add_convolution(mps_fft_plan *plan, const task *t, int64_t len
   const mps_fft_table_key key = {.chirp = t->length, .spectrum = length};
   uint32_t padded;
   MPS_TRY(add_temporary(plan, t, length, &padded));
-  task around = *t;
-  around.length = length;
+  task before = *t, around = *t, after = *t;
+  before.length = around.length = after.length = length;
+  write_to(&before, padded);
+  before.values.scale = 1.0f;
   read_from(&around, padded);
-  task before = around, after = around;
   write_to(&around, padded);
   around.values.in_count = around.values.out_count = length;
   around.values.scale = 1.0f;
   around.inverse = false;
-  before = around;
-  before.source = t->source;
-  before.batch = t->batch;
-  before.values = t->values;
-  memcpy(before.batch.out_strides, around.batch.out_strides, sizeof before.batch.out_strides);
-  before.values.out_step = 2;
-  before.values.out_imaginary = 1;
-  before.values.scale = 1.0f;
-  before.values.flags &= ~(uint32_t)MPS_FFT_REAL_OUTPUT;
+  read_from(&after, padded);
+  after.values.in_count = t->length;
   MPS_TRY(add_rows(plan, MPS_FFT_MULTIPLY, &before, t->inverse ? MPS_FFT_SWAP : 0, length, 0, &key));
   MPS_TRY(add_complex(plan, &around));
   /* The way back is a forward transform of exchanged parts; they are exchanged as the tiles load and store. */
   MPS_TRY(add_rows(plan, MPS_FFT_MULTIPLY, &around, 0, length, 0, &key));
   around.inverse = true;
   MPS_TRY(add_complex(plan, &around));
-  after.values.in_count = t->length;
   return add_rows(plan, MPS_FFT_MULTIPLY, &after, t->inverse ? MPS_FFT_PACK : 0, t->length, 0, &key);
 }
 
 static mps_status add_complex(mps_fft_plan *plan, const task *t) {
-  const int64_t signals = signals_of(&t->batch);
-  const int64_t passes = passes_in_a_tile(t->length, signals);
-  if (passes) return add_tiles(plan, t, passes == t->length ? 0 : MPS_FFT_CHIRP, passes, 0, signals);
+  bool added;
+  mps_status status = add_one_step(plan, t, 0, 0, &added);
+  if (added) return status;
   if (mps_fft_is_smooth(t->length)) {
-    const int64_t n1 = best_divisor(t->length, signals);
+    const int64_t n1 = best_divisor(t->length, signals_of(&t->batch));
     if (n1) return add_divided(plan, t, n1);
   }
   return add_convolution(plan, t, mps_fft_convolution_length(t->length));
@@ -299,10 +301,9 @@ static mps_status add_complex(mps_fft_plan *plan, const task *t) {
 /* ---- real transforms ---- */
 
 static mps_status add_from_real(mps_fft_plan *plan, task *t, bool onesided) {
-  const int64_t n = t->length, half = n / 2, signals = signals_of(&t->batch);
+  const int64_t n = t->length, half = n / 2;
   const uint32_t mirror = onesided ? 0 : MPS_FFT_MIRROR;
   const bool even = n % 2 == 0;
-  const int64_t passes = passes_in_a_tile(even ? half : n, signals);
   if (even) { /* values 2 k and 2 k + 1 are one complex value */
     t->length = t->values.in_count = half;
     t->values.in_imaginary = t->values.in_step;
@@ -311,10 +312,9 @@ static mps_status add_from_real(mps_fft_plan *plan, task *t, bool onesided) {
     t->values.flags |= MPS_FFT_REAL_INPUT;
   }
   t->values.out_count = half + 1;
-  if (passes) {
-    const uint32_t chirp = passes == t->length ? 0 : MPS_FFT_CHIRP;
-    return add_tiles(plan, t, chirp | mirror | (even ? MPS_FFT_UNPACK : 0), passes, n, signals);
-  }
+  bool added;
+  mps_status status = add_one_step(plan, t, mirror | (even ? MPS_FFT_UNPACK : 0u), n, &added);
+  if (added) return status;
   if (!even && !onesided) {
     t->values.out_count = n;
     return add_complex(plan, t);
@@ -333,9 +333,8 @@ static mps_status add_from_real(mps_fft_plan *plan, task *t, bool onesided) {
 }
 
 static mps_status add_to_real(mps_fft_plan *plan, task *t) {
-  const int64_t n = t->length, half = n / 2, signals = signals_of(&t->batch);
+  const int64_t n = t->length, half = n / 2;
   const bool even = n % 2 == 0;
-  const int64_t passes = passes_in_a_tile(even ? half : n, signals);
   t->values.in_count = half + 1;
   if (even) {
     t->length = t->values.out_count = half;
@@ -344,10 +343,9 @@ static mps_status add_to_real(mps_fft_plan *plan, task *t) {
   } else {
     t->values.flags |= MPS_FFT_REAL_OUTPUT;
   }
-  if (passes) {
-    const uint32_t chirp = passes == t->length ? 0 : MPS_FFT_CHIRP;
-    return add_tiles(plan, t, chirp | (even ? MPS_FFT_PACK : MPS_FFT_EXTEND), passes, n, signals);
-  }
+  bool added;
+  mps_status status = add_one_step(plan, t, even ? MPS_FFT_PACK : MPS_FFT_EXTEND, n, &added);
+  if (added) return status;
   task inner = *t, outer = *t;
   uint32_t packed;
   MPS_TRY(add_temporary(plan, t, t->length, &packed));

@@ -12,11 +12,12 @@
 #include "openmps/ops/pointwise.h"
 #include "ops/operand.h"
 
-enum { MAX_PARTS = 16, LEAST_PART = 8192 /* points */, ADD_BLOCK = 1024 /* bins that one thread adds up */ };
+enum { MAX_PARTS = 16, LEAST_PART = 8192 /* points */, POINTS_A_BIN = 4, ADD_BLOCK = 1024 /* bins that one thread adds up */ };
 
 void mps_histogram_plan(int64_t count, int64_t bins, mps_histogram_arguments *arguments) {
   memset(arguments, 0, sizeof *arguments);
-  const int64_t least = bins > LEAST_PART ? bins : LEAST_PART; /* clearing and adding a part's bins must not cost more than counting */
+  /* Clearing and adding a part's bins must cost less than counting. */
+  const int64_t least = POINTS_A_BIN * bins > LEAST_PART ? POINTS_A_BIN * bins : LEAST_PART;
   int64_t parts = count / least;
   parts = parts < 1 ? 1 : parts > MAX_PARTS ? MAX_PARTS : parts;
   arguments->count = count;

@@ -141,7 +141,7 @@ static void plan_quads(const interpolation *call, mps_interpolate_arguments *a) 
   a->channels = 1;
   a->quads = (uint32_t)source->sizes[1];
   a->vector = 4;
-  a->spread = 0;
+  a->spread = 1;
   a->line_length = (uint32_t)source->sizes[last];
   a->columns = (uint32_t)target->sizes[last] * 4;
   a->staged = 1;
@@ -160,11 +160,13 @@ static void plan_lines(const interpolation *call, interpolation_plan *p) {
   strides_of(target, &a->out_batch, &a->out_channel, a->out_stride);
   a->channels = together ? 1 : channels;
   a->vector = together && many_channels ? (uint32_t)channels : 1;
-  a->spread = few_taps && a->vector == 1;
+  const bool any_order = source->dtype == MPS_DTYPE_U8 && !moves(call); /* sums of whole numbers */
+  a->spread = (few_taps || any_order) && a->vector == 1 ? (uint32_t)(together ? channels : 1) : 0;
   a->line_length = (uint32_t)(source->sizes[last] * (together ? channels : 1));
   a->columns = (uint32_t)(target->sizes[last] * (together ? channels : 1));
   if (together) a->in_stride[2] = a->out_stride[2] = 1;
-  if (source->dtype == MPS_DTYPE_U8 && !moves(call) && channels > 1 && channels <= 4 && !few_taps) {
+  const bool pixels = channels > 2 && holds_channels(source) && holds_channels(target);
+  if (source->dtype == MPS_DTYPE_U8 && !moves(call) && channels > 1 && channels <= 4 && (!few_taps || pixels)) {
     plan_quads(call, a);
     return;
   }
@@ -200,12 +202,13 @@ static void plan_tables(interpolation_plan *p) {
   mps_interpolate_arguments *a = &p->arguments;
   for (uint32_t i = 0; i < 3; i++) {
     const mps_axis_table *t = &p->tables[i];
-    const uint32_t entries = i == 2 && a->spread ? t->taps * a->columns : t->start[t->rows];
+    const uint32_t taps = i == 2 && a->spread ? mps_axis_table_most_taps(t) : t->taps;
+    const uint32_t entries = i == 2 && a->spread ? taps * t->rows * a->spread : t->start[t->rows];
     mps_interpolate_axis *axis = &a->axis[i];
     axis->start = (uint32_t)p->table_words;
     axis->index = axis->start + (i == 2 && a->spread ? 0 : t->rows + 1);
     axis->weight = axis->index + entries;
-    axis->taps = t->taps;
+    axis->taps = taps;
     axis->span = t->span;
     axis->precision = t->precision;
     p->table_words = (uint64_t)axis->weight + entries;
@@ -239,19 +242,6 @@ static mps_status plan(const interpolation *call, interpolation_plan *p) {
 
 /* ---- encode ---- */
 
-static void write_spread(const interpolation_plan *p, uint32_t *words) {
-  const mps_interpolate_arguments *a = &p->arguments;
-  const mps_axis_table *t = &p->tables[2];
-  const uint32_t channels = a->columns / t->rows;
-  int32_t *index = (int32_t *)words + a->axis[2].index, *weight = (int32_t *)words + a->axis[2].weight;
-  for (uint32_t tap = 0; tap < t->taps; tap++)
-    for (uint32_t row = 0; row < t->rows; row++)
-      for (uint32_t c = 0; c < channels; c++) {
-        *index++ = t->index[row * t->taps + tap] * (int32_t)channels + (int32_t)c;
-        *weight++ = t->fixed_weight[row * t->taps + tap];
-      }
-}
-
 static mps_status upload(mps_stream *stream, const interpolation_plan *p, mps_buffer **out) {
   mps_status status = mps_buffer_create(mps_stream_device(stream), stream, p->table_words * 4, out);
   if (status != MPS_STATUS_OK) return status;
@@ -259,7 +249,10 @@ static mps_status upload(mps_stream *stream, const interpolation_plan *p, mps_bu
   if (!words) return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "interpolate(): no memory for a table of %llu words", (unsigned long long)p->table_words);
   for (uint32_t i = 0; i < (p->arguments.spread ? 2u : 3u); i++)
     memcpy(words + p->arguments.axis[i].start, p->tables[i].start, mps_axis_table_words(&p->tables[i]) * 4);
-  if (p->arguments.spread) write_spread(p, words);
+  if (p->arguments.spread) {
+    const mps_interpolate_axis *width = &p->arguments.axis[2];
+    mps_axis_table_spread(&p->tables[2], width->taps, p->arguments.spread, (int32_t *)words + width->index, (int32_t *)words + width->weight);
+  }
   status = mps_stream_write(stream, *out, 0, words, p->table_words * 4);
   free(words);
   return status;

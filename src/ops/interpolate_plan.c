@@ -348,3 +348,25 @@ void mps_axis_table_free(mps_axis_table *table) {
 }
 
 uint64_t mps_axis_table_words(const mps_axis_table *table) { return table->rows + 1 + 2 * (uint64_t)table->start[table->rows]; }
+
+uint32_t mps_axis_table_most_taps(const mps_axis_table *table) {
+  uint32_t most = 0;
+  for (uint32_t row = 0; row < table->rows; row++) {
+    const uint32_t taps = table->start[row + 1] - table->start[row];
+    if (taps > most) most = taps;
+  }
+  return most;
+}
+
+void mps_axis_table_spread(const mps_axis_table *table, uint32_t taps, uint32_t copies, int32_t *index, int32_t *weight) {
+  for (uint32_t tap = 0; tap < taps; tap++)
+    for (uint32_t row = 0; row < table->rows; row++) {
+      const uint32_t at = table->start[row] + tap;
+      const bool missing = at >= table->start[row + 1], empty = table->start[row] == table->start[row + 1];
+      const int32_t place = empty ? 0 : table->index[missing ? table->start[row] : at];
+      for (uint32_t copy = 0; copy < copies; copy++) {
+        *index++ = place * (int32_t)copies + (int32_t)copy;
+        *weight++ = missing ? 0 : table->fixed_weight[at];
+      }
+    }
+}

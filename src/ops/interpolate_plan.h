@@ -48,6 +48,11 @@ MPS_WARN_UNUSED mps_status mps_axis_table_make(const mps_axis *axis, mps_axis_ta
 MPS_WARN_UNUSED mps_status mps_axis_table_make_identity(int64_t size, mps_dtype weight, mps_axis_table *out_table);
 /* The taps of each input position: those output positions that read it, in order. */
 MPS_WARN_UNUSED mps_status mps_axis_table_transpose(const mps_axis_table *table, int64_t in_size, mps_axis_table *out_table);
+/* Taps of the row that has most of them. */
+uint32_t mps_axis_table_most_taps(const mps_axis_table *table);
+/* The table by tap: index[tap][row][copy] and weight[tap][row][copy], with `taps` taps for each row and each row as often as `copies` says, for
+ * neighbours that lie index * copies + copy. Taps that a row lacks have weight 0 and an index that may be read. */
+void mps_axis_table_spread(const mps_axis_table *table, uint32_t taps, uint32_t copies, int32_t *index, int32_t *weight);
 void mps_axis_table_free(mps_axis_table *table); /* zeroed tables too */
 /* Words of four bytes that the table takes, from `start` on. */
 uint64_t mps_axis_table_words(const mps_axis_table *table);

@@ -13,6 +13,8 @@
 #include "openmps/ops/random.h"
 #include "ops/operand.h"
 
+enum { PART = 1 << 22 /* elements made at a time, where their dtype is not the result's; whole Philox blocks */ };
+
 static mps_status encode(mps_stream *stream, const mps_random_call *call, mps_random_plan *plan, mps_generator *generator, const mps_tensor *target) {
   mps_pipeline *pipeline;
   mps_status status = mps_operand_pipeline(stream, plan->stem, plan->suffix, &pipeline);
@@ -32,11 +34,9 @@ static mps_status encode(mps_stream *stream, const mps_random_call *call, mps_ra
   return mps_encoder_dispatch(&encoder, (uint64_t[]){plan->threads, 1, 1}, NULL);
 }
 
-mps_status mps_random_run(mps_stream *stream, const mps_random_call *call, mps_generator *generator, const mps_tensor *out) {
+static mps_status run_through_temporary(mps_stream *stream, const mps_random_call *call, mps_generator *generator, const mps_tensor *out) {
   mps_random_plan plan;
   mps_random_plan_make(&plan, call, out);
-  if (plan.threads == 0) return MPS_STATUS_OK;
-  if (plan.direct) return encode(stream, call, &plan, generator, out);
   mps_tensor temporary;
   mps_status status = mps_operand_create(stream, call->makes, out->rank, out->sizes, &temporary);
   if (status != MPS_STATUS_OK) return status;
@@ -44,6 +44,30 @@ mps_status mps_random_run(mps_stream *stream, const mps_random_call *call, mps_g
   if (status == MPS_STATUS_OK) status = mps_op_copy(stream, &temporary, out);
   mps_buffer_release(temporary.buffer);
   return status;
+}
+
+/* The same numbers, part by part: int64 for a large tensor of bytes would take eight times its memory. */
+static mps_status run_in_parts(mps_stream *stream, const mps_random_call *call, mps_generator *generator, const mps_tensor *out) {
+  const int64_t total = mps_tensor_element_count(out);
+  mps_status status = MPS_STATUS_OK;
+  for (int64_t first = 0; status == MPS_STATUS_OK && first < total; first += PART) {
+    const int64_t count = total - first < PART ? total - first : PART;
+    mps_tensor part = *out;
+    mps_tensor_set_contiguous(&part, 1, &count);
+    part.offset = out->offset + (uint64_t)first * mps_dtype_size(out->dtype);
+    status = run_through_temporary(stream, call, generator, &part);
+  }
+  return status;
+}
+
+mps_status mps_random_run(mps_stream *stream, const mps_random_call *call, mps_generator *generator, const mps_tensor *out) {
+  mps_random_plan plan;
+  mps_random_plan_make(&plan, call, out);
+  if (plan.threads == 0) return MPS_STATUS_OK;
+  if (plan.direct) return encode(stream, call, &plan, generator, out);
+  const bool whole = call->serial || call->input || call->second_input || call->mask;
+  if (!whole && mps_tensor_is_contiguous(out) && mps_tensor_element_count(out) > PART) return run_in_parts(stream, call, generator, out);
+  return run_through_temporary(stream, call, generator, out);
 }
 
 static mps_status check_floating(const char *label, const mps_tensor *out) {

@@ -12,6 +12,7 @@
 /* Nanoseconds an element takes on one core, an estimate; and a thread of its own. */
 #define ELEMENT_COST 0.12
 #define OUTPUT_COST 15.0
+#define ROW_COST 2.0 /* of an output that a tile makes of a short row */
 
 void mps_encoder_set_tensor(mps_encoder *encoder, uint32_t index, const mps_tensor *tensor, mps_access access) {
   mps_encoder_set_buffer(encoder, index, tensor->buffer, tensor->offset, access);
@@ -74,7 +75,7 @@ static mps_status encode_first(mps_stream *stream, const mps_reduction *r, const
   if (!a->raw) mps_encoder_set_tensor(&encoder, 2, out, MPS_ACCESS_WRITE);
   mps_encoder_set_bytes(&encoder, 3, a, sizeof *a);
   if (!a->raw && second) mps_encoder_set_tensor(&encoder, 4, second, MPS_ACCESS_WRITE);
-  mps_encoder_set_cost(&encoder, (double)a->output_count * ((double)a->reduce_count * ELEMENT_COST + OUTPUT_COST));
+  mps_encoder_set_cost(&encoder, (double)a->output_count * ((double)a->reduce_count * ELEMENT_COST + (a->rows ? ROW_COST : OUTPUT_COST)));
   return mps_encoder_dispatch(&encoder, plan->threads, NULL);
 }
 
@@ -119,6 +120,7 @@ mps_status mps_reduce_encode(mps_stream *stream, const mps_reduction *reduction,
   mps_reduce_plan plan;
   mps_reduce_plan_make(&plan, input, mask, out, second, reduction->ordered);
   if (plan.arguments.output_count == 0) return MPS_STATUS_OK;
+  if (!reduction->always_raw) mps_reduce_plan_rows(&plan);
   apply_parameters(reduction, &plan.arguments);
   if (plan.arguments.chunk_count == 1 && !reduction->always_raw && !reduction->finish)
     return encode_first(stream, reduction, input, &plan, NULL, out, second);

@@ -145,6 +145,16 @@ void mps_reduce_plan_make(mps_reduce_plan *plan, const mps_tensor *input, uint32
   plan->arguments.raw = plan->arguments.chunk_count > 1;
 }
 
+void mps_reduce_plan_rows(mps_reduce_plan *plan) {
+  mps_reduce_arguments *a = &plan->arguments;
+  if (a->output_count == 0 || a->reduced_rank != 1 || a->reduced_strides[0] != 1 || a->reduce_count < MPS_REDUCE_ROW_LEAST ||
+      a->reduce_count > MPS_REDUCE_ROW_MOST || a->kept_sizes[a->kept_rank - 1] < MANY_OUTPUTS)
+    return;
+  plan->outer = true;
+  a->rows = 1;
+  cut(plan);
+}
+
 mps_status mps_reduce_mask(const int64_t *dimensions, uint32_t count, uint32_t rank, uint32_t *out_mask) {
   uint32_t mask = 0;
   for (uint32_t i = 0; dimensions && i < count; i++) {

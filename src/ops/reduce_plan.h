@@ -21,6 +21,10 @@ typedef struct mps_reduce_plan {
 void mps_reduce_plan_make(mps_reduce_plan *plan, const mps_tensor *input, uint32_t mask, const mps_tensor *out, const mps_tensor *second,
                           bool ordered);
 
+/* Many short rows of neighbours become a layout of their own (arguments.rows), which the kernels of reduce.h and those that find places know.
+ * Other plans stay as they are. */
+void mps_reduce_plan_rows(mps_reduce_plan *plan);
+
 /* A list of dimensions as a mask; none (NULL or count 0) means all. INVALID_ARGUMENT with PyTorch's texts. */
 MPS_WARN_UNUSED mps_status mps_reduce_mask(const int64_t *dimensions, uint32_t count, uint32_t rank, uint32_t *out_mask);
 /* Elements that one output is made of. */

@@ -6,9 +6,12 @@
 
 #include "graph/formula.h"
 #include "openmps/library.h"
+#include "openmps/buffer.h"
 #include "openmps/ops/pointwise.h"
 #include "openmps/ops/shape.h"
 #include "ops/operand.h"
+
+enum { LOGSPACE_BLOCK = 1024 /* values computed at a time */ };
 
 static mps_status check_vector(const char *label, const mps_tensor *out) {
   if (out->rank != 1) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s(): expected a result of rank 1, got %u", label, out->rank);
@@ -45,6 +48,27 @@ mps_status mps_op_linspace(mps_stream *stream, mps_scalar start, mps_scalar end,
   mps_sequence_plan plan;
   mps_sequence_plan_linspace(&plan, start, end, out);
   return encode_sequence(stream, "linspace", &plan, out);
+}
+
+mps_status mps_op_logspace_integers(mps_stream *stream, int64_t start, int64_t end, double base, const mps_tensor *out) {
+  mps_status status = check_vector("logspace", out);
+  if (status != MPS_STATUS_OK) return status;
+  if (!mps_dtype_is_integral(out->dtype))
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "logspace_integers(): expected a result of integers, got %s", mps_dtype_name(out->dtype));
+  const int64_t total = out->sizes[0];
+  if (total == 0) return MPS_STATUS_OK;
+  mps_tensor values;
+  status = mps_operand_create(stream, MPS_DTYPE_I64, 1, &total, &values);
+  if (status != MPS_STATUS_OK) return status;
+  for (int64_t first = 0; status == MPS_STATUS_OK && first < total; first += LOGSPACE_BLOCK) {
+    int64_t block[LOGSPACE_BLOCK];
+    const int64_t count = total - first < LOGSPACE_BLOCK ? total - first : LOGSPACE_BLOCK;
+    mps_sequence_logspace_integers(out->dtype, start, end, base, total, first, count, block);
+    status = mps_stream_write(stream, values.buffer, values.offset + (uint64_t)first * sizeof(int64_t), block, (uint64_t)count * sizeof(int64_t));
+  }
+  if (status == MPS_STATUS_OK) status = mps_op_copy(stream, &values, out);
+  mps_buffer_release(values.buffer);
+  return status;
 }
 
 mps_status mps_op_eye(mps_stream *stream, const mps_tensor *out) {

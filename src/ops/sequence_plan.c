@@ -4,6 +4,7 @@
  */
 #include "ops/sequence_plan.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "ops/operand.h"
@@ -40,6 +41,24 @@ void mps_sequence_plan_linspace(mps_sequence_plan *plan, mps_scalar start, mps_s
   split(from, &a->start_high, &a->start_low);
   split(to, &a->end_high, &a->end_low);
   split(a->count > 1 ? (to - from) / (double)(a->count - 1) : 0.0, &a->step_high, &a->step_low);
+}
+
+/* As a processor converts a double: what does not fit becomes the smallest number. */
+static int64_t truncated(double value, bool wide) {
+  const double limit = wide ? 9223372036854775808.0 : 2147483648.0;
+  const bool fits = value < limit && (wide ? value >= -limit : value > -limit - 1.0);
+  return fits ? (int64_t)value : wide ? INT64_MIN : INT32_MIN;
+}
+
+void mps_sequence_logspace_integers(mps_dtype dtype, int64_t start, int64_t end, double base, int64_t total, int64_t first, int64_t count,
+                                    int64_t *values) {
+  const double step = (double)(int64_t)((uint64_t)end - (uint64_t)start) / (double)(total > 1 ? total - 1 : 1);
+  const int64_t middle = total == 1 ? 1 : total / 2;
+  for (int64_t i = 0; i < count; i++) {
+    const int64_t position = first + i;
+    const double exponent = position < middle ? (double)start + step * (double)position : (double)end - step * (double)(total - position - 1);
+    values[i] = truncated(pow(base, exponent), dtype == MPS_DTYPE_I64);
+  }
 }
 
 mps_tensor mps_sequence_diagonal(const mps_tensor *matrix) {

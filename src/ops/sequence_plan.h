@@ -17,6 +17,9 @@ typedef struct mps_sequence_plan {
 /* `out` has rank 1. */
 void mps_sequence_plan_arange(mps_sequence_plan *plan, mps_scalar start, mps_scalar step, const mps_tensor *out);
 void mps_sequence_plan_linspace(mps_sequence_plan *plan, mps_scalar start, mps_scalar end, const mps_tensor *out);
+/* values[i] = element first + i of `total` of a logspace in `dtype`, before the bits that it lacks are cut off (mps_op_logspace_integers). */
+void mps_sequence_logspace_integers(mps_dtype dtype, int64_t start, int64_t end, double base, int64_t total, int64_t first, int64_t count,
+                                    int64_t *values);
 /* The main diagonal of a matrix, as a vector. */
 mps_tensor mps_sequence_diagonal(const mps_tensor *matrix);
 

@@ -116,6 +116,7 @@ void mps_buffer_release(mps_buffer *buffer) {
   uint64_t serial = buffer->serial; /* never used in this life: the last one's users matter */
   if (touched && stream) serial = append_free_marker(stream, buffer);
   uint64_t users = users_of(buffer);
+  if (stream && buffer->device->heap.guard) users |= UINT64_C(1) << stream->slot; /* its guard is looked at when its steps are done */
   if (users) {
     release_shared(buffer, users, serial);
   } else {

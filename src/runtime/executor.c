@@ -62,6 +62,7 @@ static void run_step(mps_stream *stream, const mps_step *step) {
   }
   if (status != MPS_STATUS_OK) mps_stream_fail(stream, status, step->label, mps_error_message());
   if (!stream->device->driver->limits.asynchronous) mps_stream_check_report(stream, step->label);
+  if (stream->device->heap.guard & MPS_GUARD_STEP) mps_heap_guard_step(&stream->device->heap, step->label);
 }
 
 /* All steps up to `serial` are done: tells those who wait for one of them. */

@@ -35,7 +35,7 @@ void mps_stream_fail(mps_stream *stream, mps_status status, const char *label, c
 }
 
 mps_status mps_stream_take_failure(mps_stream *stream) {
-  if (!atomic_load(&stream->failed)) return MPS_STATUS_OK;
+  if (!atomic_load(&stream->failed)) return mps_heap_guard_take(&stream->device->heap);
   mps_mutex_lock(&stream->lock);
   mps_failure *failure = stream->failure;
   stream->failure = NULL;

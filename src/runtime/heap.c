@@ -349,8 +349,9 @@ static void take(mps_heap *heap, mps_buffer *block, mps_stream *stream, size_t l
   block->state = MPS_BUFFER_LIVE;
   block->stream = stream;
   block->length = length;
-  block->contents = memory->contents ? (char *)memory->contents + block->offset : NULL;
-  block->address = memory->address + block->offset;
+  uint64_t offset = block->offset + (heap->guard ? MPS_HEAP_GUARD_BYTES : 0);
+  block->contents = memory->contents ? (char *)memory->contents + offset : NULL;
+  block->address = memory->address + offset;
   block->identifier = atomic_fetch_add_explicit(&next_identifier, 1, memory_order_relaxed);
   atomic_store_explicit(&block->references, 1, memory_order_relaxed);
   atomic_store_explicit(&block->touched, false, memory_order_relaxed);
@@ -360,11 +361,13 @@ static void take(mps_heap *heap, mps_buffer *block, mps_stream *stream, size_t l
   statistics->total_allocated += block->size;
   statistics->live_buffers++;
   if (statistics->allocated > statistics->allocated_peak) statistics->allocated_peak = statistics->allocated;
+  if (heap->guard) mps_heap_guard_write(heap, block);
 }
 
 mps_status mps_heap_allocate(mps_heap *heap, mps_stream *stream, size_t length, bool idle, mps_buffer **out_buffer) {
   const mps_driver_limits *limits = &heap->driver->limits;
-  uint64_t size = mps_heap_round(length, limits->buffer_alignment, limits->page_bytes);
+  size_t guarded = heap->guard ? length + 2 * MPS_HEAP_GUARD_BYTES : length;
+  uint64_t size = mps_heap_round(guarded, limits->buffer_alignment, limits->page_bytes);
   mps_heap_pool pool = mps_heap_pool_of(size);
   uint32_t slot = stream->slot;
   if (atomic_load_explicit(&heap->pending_count, memory_order_relaxed)) mps_heap_retire(heap);
@@ -399,6 +402,7 @@ mps_status mps_heap_allocate(mps_heap *heap, mps_stream *stream, size_t length, 
 
 /* ---- freeing ---- */
 static void release_locked(mps_heap *heap, mps_buffer *block, uint64_t serial) {
+  if (heap->guard) mps_heap_guard_check(heap, block, NULL);
   block->serial = serial;
   block->stream = NULL;
   add_free(heap, block);
@@ -476,6 +480,7 @@ mps_status mps_heap_init(mps_heap *heap, mps_device *device, mps_driver_device *
   heap->device = device;
   heap->driver = driver;
   heap->debug = (uint32_t)mps_option_int(MPS_OPTION_DEBUG_ALLOCATOR);
+  heap->guard = mps_heap_guard_option(driver);
   return mps_heap_init_limits(heap);
 }
 

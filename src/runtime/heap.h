@@ -74,6 +74,10 @@ typedef struct mps_heap {
   uint64_t high_limit, low_limit; /* bytes; UINT64_MAX = none */
   uint64_t process_limit;         /* 90 % of what was left to the process when the device was opened */
   uint32_t debug;                 /* PYTORCH_DEBUG_MPS_ALLOCATOR */
+
+  uint32_t guard;            /* OPENMPS_HEAP_GUARD: bits MPS_GUARD_*; fixed */
+  _Atomic bool guard_failed; /* guard_text holds what a wait is to raise */
+  char guard_text[256];
 } mps_heap;
 
 mps_status mps_heap_init(mps_heap *heap, mps_device *device, mps_driver_device *driver);
@@ -103,6 +107,22 @@ void mps_heap_log_allocation(const mps_heap *heap, const mps_buffer *buffer, boo
 void mps_heap_log_region(const mps_heap *heap, uint64_t number, uint64_t length);
 /* Sets the out-of-memory text. */
 mps_status mps_heap_out_of_memory(mps_heap *heap, uint64_t size);
+
+/* ---- heap_guard.c ---- */
+#define MPS_HEAP_GUARD_BYTES ((size_t)512) /* at either end of a block; a multiple of every buffer alignment */
+enum { MPS_GUARD_FREE = 1, MPS_GUARD_STEP = 2, MPS_GUARD_FRESH = 4 };
+/* The option's bits; 0 where the CPU cannot see the memory. */
+uint32_t mps_heap_guard_option(const mps_driver_device *driver);
+/* Marks the ends of a block that was just taken; lock held, as in all that follow but _step and _take. */
+void mps_heap_guard_write(const mps_heap *heap, mps_buffer *block);
+bool mps_heap_guard_is_whole(const mps_buffer *block);
+/* Looks at the ends of a block that no step uses any more, or, with the label of the step that just ran, of any block that is not free. Mends
+ * them, logs what it finds and keeps the first of it for the next wait. */
+void mps_heap_guard_check(mps_heap *heap, mps_buffer *block, const char *label);
+/* All blocks, after a step. */
+void mps_heap_guard_step(mps_heap *heap, const char *label);
+/* What was found since the last call: INTERNAL_ERROR with a text that names the buffer, or OK. */
+mps_status mps_heap_guard_take(mps_heap *heap);
 
 /* ---- heap_size.c ---- */
 /* Rounded size of a request; and the pool and region size that serve it. Pure. */

@@ -40,6 +40,7 @@ static mps_status check_region(const mps_heap *heap, const mps_heap_region *regi
       count->live_blocks++;
       count->live_bytes += block->size;
       if (block->length > block->size) return broken(region, block, "is shorter than what was asked for");
+      if (heap->guard && !mps_heap_guard_is_whole(block)) return broken(region, block, "something wrote outside its contents");
     }
   }
   if (offset != region->memory.length) return broken(region, region->first, "the blocks do not fill the region");

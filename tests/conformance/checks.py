@@ -8,6 +8,8 @@ import torch
 
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, UnaryUfuncInfo
 
+from tests.python import compare
+
 from . import samples as samples_, undetermined
 from .difference import Failure, check_same, comparable, flatten
 from .samples import copied, has_double, on_mps, shown, widened
@@ -77,6 +79,14 @@ def check_aliases(actual, mps, expected, cpu):
         raise Failure("view", f"results share memory with inputs: mps {a}, cpu {e}")
 
 
+def check_surroundings(before, mps):
+    """Arguments with memory between or around their elements, out= among them: nothing was written there."""
+    try:
+        compare.assert_untouched(before, [t for t in tensors(mps) if not getattr(t, "stays", False)])
+    except AssertionError as error:
+        raise Failure("outside", str(error)) from None
+
+
 def repeatable(function, arguments, expected):
     """Does the CPU give the same again and again, the generator going on? Then values of a random operator compare (dropout with p = 0)."""
     def same(again):
@@ -125,6 +135,7 @@ class Case:
         if not names_device(cpu):
             return  # numbers alone: nothing of it reaches a device
         versions = [t._version for t in tensors(cpu)]
+        around = compare.surroundings([t for t in tensors(mps) if not getattr(t, "stays", False)])
         expected, cpu_error = call(function, cpu)
         actual, mps_error = call(function, mps)
         if self.random and unsupported(cpu_error):
@@ -143,6 +154,7 @@ class Case:
             undetermined.settle_indices(self.name, actual, expected, mps)
             self.leave_out(actual, expected, arguments)
         check_same(actual, expected, self.tolerance, exact, values=values, memory=memory, sums=sums)
+        check_surroundings(around, mps)
         if memory:
             check_aliases(actual, mps, expected, cpu)
         returned = [id(t) for t in tensors(expected)]
@@ -312,7 +324,7 @@ def make_out(result, variant):
     if variant == "other dtype":
         return torch.zeros(result.shape, dtype=torch.int64 if result.dtype.is_floating_point or result.dtype.is_complex else torch.float32)
     out = torch.testing._internal.common_utils.noncontiguous_like(torch.ones_like(result, memory_format=torch.contiguous_format))
-    return out.fill_(1)
+    return compare.bordered(out.fill_(1))
 
 
 def compare_errors(function, arguments):
@@ -326,14 +338,15 @@ def compare_errors(function, arguments):
 
 
 def gradients(result, inputs):
-    """Gradients of the sum of all outputs, each element weighted so that no symmetry hides a mistake."""
+    """Gradients of the sum of all outputs, each element weighted so that no symmetry hides a mistake. Weights are numbers of 8 bits, the same ones
+    in every dtype: the call in double precision judges the same gradient."""
     outputs = [r for r in tensors(result) if r.requires_grad]
     if not outputs or not inputs:
         return []
     weights = []
     for output in outputs:
         steps = torch.arange(output.numel(), dtype=torch.float64).reshape(output.shape)
-        weight = 0.75 + 0.5 * torch.frac(steps * 0.6180339887498949)
+        weight = 0.75 + torch.floor(64 * torch.frac(steps * 0.6180339887498949)) / 128
         weights.append(weight.to(output.dtype).to(output.device))
     return list(torch.autograd.grad(outputs, inputs, weights, allow_unused=True))
 

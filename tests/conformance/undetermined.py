@@ -56,6 +56,11 @@ def infinite(*inputs):
     return sum(x.isinf() for x in inputs if isinstance(x, torch.Tensor)) > 0
 
 
+def complex_infinite(*inputs):
+    involved = [x for x in inputs if isinstance(x, torch.Tensor)]
+    return infinite(*involved) if any(x.is_complex() for x in involved) else torch.zeros((), dtype=torch.bool)
+
+
 def pole(x, *_):
     return (x <= 0) & (x == x.round()) if x.dtype != torch.bool else ~x
 
@@ -75,7 +80,8 @@ def near_pole(x, *_):
 ELEMENTS = {
     "pow": power, "__rpow__": power,  # complex x^0 is 1 here; powers of complex infinities have no agreed value
     "nn.functional.silu.complex": near_pole,  # 1 and exp(-x) cancel: both devices are far from the truth
-    "__radd__": infinite,  # adding infinity to a complex number makes the other part NaN on the CPU
+    "__radd__": infinite,  # adding infinity to a complex number makes the other part NaN on the CPU, where alpha = 1 multiplies it
+    **{name: complex_infinite for name in ("add", "sub", "rsub", "__rsub__")},
     "polygamma.*": pole,  # poles: the CPU gives a large finite number
     "special.polygamma.*": pole,
     "i0": infinite, "special.i0e": infinite, "special.i1": infinite, "special.i1e": infinite,  # the CPU gives NaN at infinity

@@ -4,7 +4,10 @@
     compare(lambda x, i: x[i], x, index)              values and dtypes of all results, and of the inputs afterwards (in-place calls)
     compare_gradients(function, *inputs)              gradients of the floating inputs too
     compare_errors(function, *inputs)                 the same exception type and text
+    compare_out(function, *inputs)                    out= laid out in every way, with bytes around it that must stay
     layouts(x)                                        x contiguous, transposed, offset, strided, expanded, channels_last, ...
+
+compare and compare_out also look at the elements of each storage that belong to no tensor given: nothing may write there.
 """
 import torch
 from torch.testing import assert_close
@@ -37,19 +40,66 @@ def make(shape, dtype=torch.float32, seed=0, low=-4, high=5, special=False):
     return x.to(dtype)
 
 
+def border(shape, dtype):
+    """Memory with a value that operators neither expect nor should touch."""
+    return torch.full(shape, 7 if dtype != torch.bool else True, dtype=dtype)
+
+
+def bordered(x, margin=19):
+    """A CPU tensor with the sizes, strides and values of x in a storage that is `margin` elements longer at both ends."""
+    if x.layout != torch.strided or x.numel() == 0 or min(x.stride(), default=0) < 0:
+        return x
+    length = 1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride()))
+    result = border((length + 2 * margin,), x.dtype).as_strided(x.shape, x.stride(), margin)
+    if 0 in x.stride():
+        result[tuple(slice(0, 1) if s == 0 else slice(None) for s in x.stride())] = x[tuple(slice(0, 1) if s == 0 else slice(None) for s in x.stride())]
+        return result
+    return result.copy_(x)
+
+
+def surroundings(value):
+    """For each strided tensor its geometry and the elements of its storage that are none of its own, on the CPU; None when it fills its storage."""
+    found = []
+    for x in flatten(value):
+        if not isinstance(x, torch.Tensor) or x.layout != torch.strided or x.is_quantized:
+            continue
+        x = x.detach()
+        length = x.untyped_storage().nbytes() // x.element_size()
+        if length == x.numel():
+            found.append(None)
+            continue
+        own = torch.zeros(length, dtype=torch.bool)
+        own.as_strided(x.size(), x.stride(), x.storage_offset()).fill_(True) if x.numel() else None
+        flat = torch.empty(0, dtype=x.dtype, device=x.device).set_(x.untyped_storage(), 0, (length,), (1,)).cpu()
+        geometry = (x.data_ptr(), x.size(), x.stride(), x.storage_offset())
+        found.append((geometry, flat.view(torch.uint8).view(length, -1)[~own]))
+    return found
+
+
+def assert_untouched(before, value):
+    """Nothing was written around the tensors whose surroundings(value) are `before`, but for those that were laid out anew, as a resized out= is."""
+    after = surroundings(value)
+    assert len(after) == len(before)
+    for a, b in zip(after, before):
+        if b is None or a is None or a[0] != b[0]:
+            continue
+        places = (a[1] != b[1]).any(1).nonzero().flatten().tolist() if a[1].numel() else []
+        assert not places, f"{len(places)} elements around a tensor were written, the first of them number {places[0]} of {len(b[1])}"
+
+
 def layouts(x):
     """(name, tensor) pairs with x's values (or as many as the layout keeps), each laid out in another way. They are CPU tensors whose
     storage goes to the device as it is: to_mps keeps strides and offset."""
     yield "contiguous", x.contiguous()
     if x.dim() >= 2:
         yield "transposed", x.transpose(0, -1).contiguous().transpose(0, -1)
-        wide = torch.zeros(*x.shape[:-1], x.shape[-1] * 2, dtype=x.dtype)
+        wide = border((*x.shape[:-1], x.shape[-1] * 2), x.dtype)
         wide[..., ::2] = x
         yield "strided", wide[..., ::2]
     if x.dim() >= 1:
-        longer = torch.zeros(x.numel() + 3, dtype=x.dtype)
-        longer[3:] = x.reshape(-1)
-        yield "offset", longer[3:].view(x.shape)
+        longer = border((x.numel() + 8,), x.dtype)
+        longer[3:-5] = x.reshape(-1)
+        yield "offset", longer[3:-5].view(x.shape)
     if x.dim() == 4:
         yield "channels_last", x.contiguous(memory_format=torch.channels_last)
     if x.dim() >= 2 and x.shape[0] > 0:
@@ -82,6 +132,7 @@ def clone(value):
     flat = torch.empty(0, dtype=value.dtype).set_(value.untyped_storage(), 0, (length,), (1,)).clone()
     result = flat.as_strided(value.size(), value.stride(), value.storage_offset())
     result = result.conj() if value.is_conj() else result
+    result = torch._neg_view(result) if value.is_neg() else result
     return result.requires_grad_(value.requires_grad) if value.requires_grad else result
 
 
@@ -110,14 +161,41 @@ def assert_same(actual, expected, rtol=None, atol=None, strides=False):
 def compare(function, *inputs, rtol=None, atol=None, strides=False, **options):
     """Returns the CPU's result after having checked that mps gives the same, and leaves its inputs in the same state."""
     cpu_inputs, mps_inputs = clone(list(inputs)), to_mps(list(inputs))
+    around = surroundings(mps_inputs)
     expected = function(*cpu_inputs, **options)
     actual = function(*mps_inputs, **options)
     assert_same(actual, expected, rtol, atol, strides)
+    assert_untouched(around, mps_inputs)
     for mps, cpu in zip(flatten(mps_inputs), flatten(cpu_inputs)):
         if isinstance(cpu, torch.Tensor):
             default = TOLERANCES.get(cpu.dtype, (0.0, 0.0))
             assert_close(mps.detach().cpu(), cpu.detach(), rtol=default[0] if rtol is None else rtol, atol=default[1] if atol is None else atol, equal_nan=True)
     return expected
+
+
+def outputs(results):
+    """(name, tensors) with the sizes and dtypes of results, laid out in all ways that out= may be, bordered."""
+    results = [torch.ones_like(r, memory_format=torch.contiguous_format) for r in flatten(results)]
+    for name in ("contiguous", "transposed", "strided", "offset", "channels_last"):
+        laid_out = [dict(layouts(r)).get(name) for r in results]
+        if all(r is not None for r in laid_out):
+            yield name, [bordered(r) for r in laid_out]
+
+
+def compare_out(function, *inputs, rtol=None, atol=None, **options):
+    """function(*inputs, out=...) with out= in every layout: the values and strides of out= are the CPU's, and what lies around it stays."""
+    results = function(*clone(list(inputs)), **options)
+    for name, outs in outputs(results):
+        single = isinstance(results, torch.Tensor)
+        cpu, mps = clone(outs), to_mps(outs)
+        around = surroundings(mps)
+        function(*clone(list(inputs)), out=cpu[0] if single else tuple(cpu), **options)
+        function(*to_mps(list(inputs)), out=mps[0] if single else tuple(mps), **options)
+        try:
+            assert_same(mps, cpu, rtol, atol, strides=True)
+            assert_untouched(around, mps)
+        except AssertionError as error:
+            raise AssertionError(f"out= {name}: {error}") from None
 
 
 def compare_gradients(function, *inputs, rtol=None, atol=None, seed=1, **options):

@@ -69,6 +69,31 @@ def test_logspace(arguments):
     torch.testing.assert_close(got.cpu(), torch.logspace(*arguments), rtol=2e-6, atol=0)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
+def test_logspace_of_integers_is_exact(dtype):
+    """The CPU makes integers of the ends first, and computes in double."""
+    cases = [(0, 20, 21, 10.0), (0.9, 3.9, 4, 2.0), (0, 7.5, 50, 2.0), (3.7, 0.2, 5, 3.0), (0, 9, 10, -3.0), (0, 2, 5, 0.0), (0, 4, 7, -2.5), (2.5, 3, 1, 2.0),
+             (0, 62, 63, 2.0), (0, 18, 1000, 10.0), (1, 1, 3, 7.0), (0, 3, 2049, 9.9), (5, 5, 0, 2.0)]
+    cases += [] if dtype == torch.uint8 else [(-2.9, 2.9, 6, 10.0), (-5, -1, 3, 0.5), (-100, 100, 9, 0.1)]
+    for start, end, steps, base in cases:
+        got = torch.logspace(start, end, steps, base, dtype=dtype, device="mps")
+        assert torch.equal(got.cpu(), torch.logspace(start, end, steps, base, dtype=dtype))
+    compare(lambda a, b: torch.logspace(a, b, 5, dtype=dtype, device=a.device), torch.tensor(0.7), torch.tensor(2.9))
+    compare(lambda a: torch.logspace(a, 3.2, 5, dtype=dtype, device=a.device), torch.tensor(1.5))
+    compare(lambda out: torch.logspace(0.5, 3.9, 6, 2.0, out=out), torch.zeros(12, dtype=dtype)[::2])
+    compare(lambda out: torch.logspace(0.5, 3.9, 6, 2.0, out=out), torch.zeros(3, 2, dtype=dtype).t())
+    compare(lambda out: torch.logspace(0.5, 3.9, 6, 2.0, out=out), torch.zeros(3, dtype=dtype))
+    compare_errors(lambda x: torch.logspace(0, float("nan"), 3, dtype=dtype, device=x.device), torch.zeros(1))
+    compare_errors(lambda x: torch.logspace(0, 1e20, 3, dtype=dtype, device=x.device), torch.zeros(1))
+
+
+def test_logspace_refuses_what_the_cpu_refuses():
+    for dtype in (torch.bool, torch.uint16, torch.uint32):
+        compare_errors(lambda x: torch.logspace(0, 2, 3, dtype=dtype, device=x.device), torch.zeros(1))
+    compare_errors(lambda x: torch.logspace(0, 2, -1, device=x.device), torch.zeros(1))
+    compare(lambda x: torch.logspace(0.1, 2.3, 4, dtype=torch.bfloat16, device=x.device), torch.zeros(1), rtol=4e-2)
+
+
 @pytest.mark.parametrize("length", [0, 1, 2, 5, 64])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_kaiser_window(length, dtype):

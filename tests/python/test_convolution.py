@@ -144,6 +144,11 @@ def test_errors():
     compare_errors(lambda x, w: F.conv2d(x, w, stride=0), x, w)
     compare_errors(lambda x, w: F.conv2d(x, w, padding=-1), x, w)
     compare_errors(lambda x, w: F.conv2d(x, w, groups=3), x, w)
+    for n in (1, 2, 3):  # nothing is left, or less than nothing
+        function = getattr(F, f"conv_transpose{n}d")
+        compare_errors(lambda x, w: function(x, w, padding=1), torch.ones((1, 1) + (1,) * n), torch.ones((1, 1) + (2,) * n))
+        compare_errors(lambda x, w: function(x, w, padding=1), torch.ones((1, 1) + (1,) * n), torch.ones((1, 1) + (1,) * n))
+    compare_errors(lambda x, w: F.conv_transpose2d(x, w, padding=1), torch.ones(1, 1, 3, 1), torch.ones(1, 1, 2, 2))
     compare_errors(F.conv2d, x, w.half(), same_text=False)
     compare_errors(F.conv2d, x.bool(), w.bool())
 

@@ -51,6 +51,16 @@ def test_lengths(n, signals):
         check(lambda h: torch.fft.hfft(h, n=n), half)
 
 
+@pytest.mark.parametrize("n", [6, 8, 10, 16, 30, 64])
+def test_rows_at_odd_distances(n):
+    """Real rows are read two by two only where they begin at even places."""
+    x, z = make((33, n + 1)), make((33, n + 1), C)
+    for begin in (0, 1):
+        check(lambda x: torch.fft.rfft(x[:, begin:begin + n]), x)
+        check(lambda z: torch.fft.fft(z[:, begin:begin + n]), z)
+        check(lambda z: torch.fft.irfft(z[:, begin:begin + n // 2 + 1], n=n), z)
+
+
 @pytest.mark.parametrize("n", [65_536, 65_537, 100_000, 131_072, 600_000])
 def test_long_ones(n):
     z, x = make((1, n), C), make((n,))

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Linear algebra: factors, systems, spectra and least squares, over layouts, batches, empty matrices, out= and singular input."""
+import itertools
+
 import pytest
 import torch
 
@@ -426,6 +428,16 @@ def test_matrix_exp(dtype):
 def test_matrix_exp_of_halves(dtype):
     a = make((3, 4, 4), dtype)  # the CPU's halves overflow: what is right is float's value, rounded
     torch.testing.assert_close(L.matrix_exp(a.to("mps")).cpu(), L.matrix_exp(a.float()).to(dtype))
+
+
+def test_matrix_exp_is_as_near_as_the_cpu():
+    """In double precision, whatever the norm."""
+    for size, scale in itertools.product((2, 5, 20, 100), (0.01, 0.3, 1.0, 3.0, 10.0)):
+        for dtype in (torch.float32, torch.complex64):
+            a = make((size, size), dtype, seed=size) * scale / size**0.5
+            truth = L.matrix_exp(a.to(torch.promote_types(dtype, torch.float64)))
+            cpu, mps = ((x - truth).abs().max() / truth.abs().max() for x in (L.matrix_exp(a), L.matrix_exp(a.to("mps")).cpu()))
+            assert mps < 1.5 * cpu + 2e-7, (size, scale, dtype, mps, cpu)
 
 
 def test_matrix_exp_of_what_is_not_finite():

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Native means native: which of torch's kernels the bridge may reach, read off its symbols, and which operators an mps program runs."""
+"""Native means native: which of torch's kernels the bridge may reach, read off its symbols, and which operators an mps program runs: a training step
+under torch.profiler, and every operator of PyTorch's database under its execution trace, which tells the device of each tensor."""
+import contextlib
 import glob
 import os
 import subprocess
+import sys
+import warnings
 
 import torch
 import torchgen
@@ -11,6 +15,10 @@ from torchgen.gen import parse_native_yaml
 from torchgen.model import DispatchKey
 
 import openmps
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+from tests import entries  # noqa: E402
+from tests.conformance.samples import OPERATORS, dtypes_of  # noqa: E402
 
 # Kernels of the wheel that only rearrange metadata or call other operators through the dispatcher (EXPORTED in bridge/codegen/generate.py),
 # and helpers without arithmetic.
@@ -79,3 +87,74 @@ def test_no_operator_runs_one_of_its_own_name_underneath():
     nested = {e.name for e in events if any(a.name == e.name for a in ancestors(e))}
     # Convolutions go to the provider; item() reads the one element that it copied to the CPU.
     assert nested <= {"aten::convolution", "aten::convolution_backward", "aten::item", "aten::_local_scalar_dense"}
+
+
+# Calls that move no number, or read one that Python gave or the device copied: a Python number is a tensor of the CPU, and so is an argument of .cpu().
+NO_ARITHMETIC = {"item", "_local_scalar_dense", "as_strided", "narrow", "slice.Tensor", "view", "reshape", "detach", "unsqueeze", "select.int", "expand", "alias", "is_nonzero",
+                 "empty_like", "resolve_conj", "resolve_neg", "to.dtype", "to.device", "to.dtype_layout", "_to_copy", "copy_", "clone", "resize_", "contiguous", "lift_fresh", "detach_",
+                 "squeeze", "set_.source_Tensor", "set_.source_Storage_storage_offset", "empty_strided", "size", "stride", "flatten.using_ints", "permute", "transpose.int", "t"}
+# Dense mathematics has a provider (docs/decisions/0004-dense-provider.md).
+PROVIDER = ("convolution", "convolution_backward")
+
+
+def on_cpu(call):
+    return bool(call.tensors) and all(device == "cpu" for _, device in call.tensors)
+
+
+def cpu_calls(calls):
+    """(call, the mps call around it or None) for each call whose tensors are all on the CPU, without those inside of another such call."""
+    numbered = {call.number: call for call in calls}
+    for call in calls:
+        if not on_cpu(call):
+            continue
+        around, at = [], numbered.get(call.parent)
+        while at is not None and at.parent != at.number:
+            around.append(at)
+            at = numbered.get(at.parent)
+        if not any(on_cpu(a) for a in around):
+            yield call, next((a for a in around if any(d.startswith("mps") for _, d in a.tensors + a.results)), None)
+
+
+def first_samples(op):
+    """One of float32, or of the first dtype there is; none where the database makes none."""
+    dtypes = dtypes_of(op)
+    for dtype in sorted(dtypes, key=lambda d: d != torch.float32)[:1]:
+        with contextlib.suppress(Exception):
+            return entries.samples(op, dtype)
+    return []
+
+
+def traced_operators(names):
+    """(operator, the calls it made)"""
+    warnings.simplefilter("ignore")
+    for name in names:
+        for arguments, sample in first_samples(OPERATORS[name]):
+            with contextlib.suppress(Exception), entries.traced() as calls:
+                entries.exercise(OPERATORS[name], arguments, sample)
+            yield name, calls
+
+
+def offences(names):
+    found, seen = [], 0
+    for name, calls in traced_operators(names):
+        seen += any(device.startswith("mps") for call in calls for _, device in call.tensors)
+        for call, around in cpu_calls(calls):
+            if call.name in PROVIDER or call.name in NO_ARITHMETIC:
+                continue
+            found.append(f"{name}: {call.name} of {call.tensors}" + (f" inside of {around.name}" if around else ""))
+    return found, seen
+
+
+def test_no_operator_computes_on_the_cpu():
+    """Forward, out=, in-place and backward of one sample of each operator: whatever runs below has its tensors on mps."""
+    found, seen = offences(OPERATORS)
+    assert not found, "\n".join(found)
+    assert seen > 600
+
+
+def test_a_computation_on_the_cpu_would_be_noticed():
+    with entries.traced() as calls:
+        torch.add(torch.ones(3), 1)
+        torch.ones(3, device="mps") + 1
+    assert {call.name for call, _ in cpu_calls(calls)} >= {"add.Tensor"}
+    assert [call.name for call, around in cpu_calls(calls) if around is not None and call.name not in NO_ARITHMETIC] == []

@@ -214,3 +214,18 @@ def test_infinite_sums_and_means():
     for function in (lambda x: x.sum(1), lambda x: x.mean(1), lambda x: x.prod(1), lambda x: x.logsumexp(1), lambda x: x.softmax(1), lambda x: x.var(1), lambda x: x.cumsum(1), lambda x: x.nansum(1), lambda x: x.amax(1), lambda x: x.argmax(1),
                      lambda x: x.norm(dim=1), lambda x: x.log_softmax(1), lambda x: x.logcumsumexp(1), lambda x: x.cummin(1), lambda x: x.median(1), lambda x: x.nanmedian(1), lambda x: x.clamp(-1, 1), lambda x: x.sort(1), lambda x: x.nan_to_num()):
         compare(function, x)
+
+
+COMPLEX_FUNCTIONS = ["sqrt", "rsqrt", "exp", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "sigmoid", "reciprocal",
+                     "square", "sgn", "abs", "angle", "isfinite", "isinf", "isnan"]
+
+
+@pytest.mark.parametrize("name", COMPLEX_FUNCTIONS)
+def test_complex_limits(name):
+    """Infinities, NaN and both zeros in both parts, as C's Annex G has it: a part that is a number is the CPU's, with its sign."""
+    parts = (math.inf, -math.inf, math.nan, 0.0, -0.0, 1.0, -1.0)
+    x = torch.tensor([complex(a, b) for a in parts for b in parts], dtype=torch.complex64)
+    expected, actual = getattr(torch, name)(x), getattr(torch, name)(x.to("mps")).cpu()
+    for e, a in zip((torch.view_as_real(t) if t.is_complex() else t for t in (expected,)), (torch.view_as_real(t) if t.is_complex() else t for t in (actual,))):
+        torch.testing.assert_close(a, e, rtol=3e-6, atol=0, equal_nan=True)
+        assert not e.is_floating_point() or torch.equal(a.signbit() & ~a.isnan(), e.signbit() & ~e.isnan())

@@ -235,3 +235,15 @@ def test_bernoulli_of_whole_numbers():
         with pytest.raises(NotImplementedError) as mps:
             torch.bernoulli(torch.zeros(3, dtype=dtype, device="mps"))
         assert str(mps.value) == str(cpu.value)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.bool])
+def test_large_tensors_of_small_integers_get_the_same_numbers_in_parts(dtype):
+    count = 2**22 * 2 + 77
+    for fill in (lambda x: x.random_(0, 2), lambda x: x.bernoulli_(0.3)):
+        torch.manual_seed(5)
+        parts = fill(torch.empty(count, dtype=dtype, device="mps"))
+        after = torch.rand(1, device="mps")
+        torch.manual_seed(5)
+        whole = fill(torch.empty(2 * count, dtype=dtype, device="mps")[::2])
+        assert torch.equal(parts, whole) and torch.equal(after, torch.rand(1, device="mps"))

@@ -115,6 +115,41 @@ def test_places_of_extremes(dtype, shape):
     compare(lambda x: x.max(0), make((5, 4), torch.bool))
 
 
+SHORT = (15, 16, 17, 31, 32, 47, 63, 127, 128)
+
+
+@pytest.mark.parametrize("dtype", ALL_DTYPES)
+@pytest.mark.parametrize("length", SHORT)
+def test_many_short_rows(dtype, length):
+    """Rows of neighbours that are folded side by side: as many as fill tiles and one more, with gaps between them, overlapping, repeated."""
+    flat = make((301 * length + 70,), dtype)
+    rows = flat[:301 * length].view(301, length)
+    ordered = dtype not in COMPLEX
+    for x in (rows, flat.as_strided((37, length), (length + 3, 1), 2), flat.as_strided((40, length), (2, 1)), flat[:length].expand(20, length)):
+        compare(lambda x: x.sum(1), x, **loose(dtype))
+        compare(lambda x: x.count_nonzero(1), x)
+        if ordered:
+            compare(lambda x: (x.amax(1), x.amin(1), x.any(1), x.all(1)), x)
+        if dtype in REAL:
+            compare(lambda x: (*x.max(1), *x.min(1), x.argmax(1)), x)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("length", SHORT)
+def test_extremes_of_short_rows(dtype, length):
+    """A NaN, an infinity and equal values at each place of a row."""
+    x = make((3 * length, length), dtype)
+    places = torch.arange(length)
+    x[places, places] = math.nan
+    x[length + places, places] = math.inf
+    x[2 * length + places, :] = 1.0
+    x[2 * length + places, places] = 2.0
+    compare(lambda x: (x.amax(1), x.amin(1), *x.max(1), *x.min(1), x.argmin(1)), x)
+    compare(lambda x: torch.linalg.vector_norm(x, math.inf, 1), x)
+    y = x.t().contiguous()
+    compare(lambda x: (x.amax(0), x.amin(0), *x.max(0), *x.min(0)), y)
+
+
 @pytest.mark.parametrize("length", [3, 1000, 16384, 40_001, 200_000])
 def test_place_of_a_single_extreme(length):
     for place in {0, 1, length // 2, length - 1}:
@@ -275,3 +310,43 @@ def test_largest_complex_magnitude_is_one_of_abs():
     device = x.to("mps")
     assert torch.equal(torch.linalg.vector_norm(device, float("inf"), dim=1), device.abs().amax(1))
     compare_gradients(lambda x: torch.linalg.vector_norm(x, float("inf"), dim=1), x)
+
+
+# ---- hash_tensor ----
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS + (torch.bool,))
+def test_hash(dtype):
+    for shape in ((), (7,), (5, 300), (300, 5), (2, 9, 5, 6)):
+        for _, x in layouts(make(shape, dtype, low=-100, high=100, special=True)):
+            compare(torch.hash_tensor, x)
+            for dim in dimensions(x):
+                compare(lambda x: torch.hash_tensor(x, () if dim is None else dim, keepdim=x.dim() == 2), x, strides=True)
+    for shape in ((3, 20000), (20000, 3)):
+        compare(lambda x: (torch.hash_tensor(x), torch.hash_tensor(x, 0), torch.hash_tensor(x, 1)), make(shape, dtype))
+
+
+def test_hash_sees_all_bits():
+    """Each bit pattern as the double that equals it: subnormal numbers, NaNs with a payload, both zeros."""
+    compare(lambda x: torch.hash_tensor(x.view(torch.float16), 1), torch.arange(-2**15, 2**15).to(torch.int16).view(-1, 1))
+    compare(lambda x: torch.hash_tensor(x.view(torch.bfloat16), 1), torch.arange(-2**15, 2**15).to(torch.int16).view(-1, 1))
+    bits = torch.arange(-2**31, 2**31, 65537 * 7).to(torch.int32)
+    bits = torch.cat([bits, torch.arange(-2**31, -2**31 + 300, dtype=torch.int32), torch.arange(300, dtype=torch.int32), (2**torch.arange(31)).int()])
+    compare(lambda x: torch.hash_tensor(x.view(torch.float32), 1), bits.view(-1, 1))
+    compare(lambda x: torch.hash_tensor(x, 1), torch.tensor([[2**63 - 1], [-2**63], [2**53 + 1]]))
+
+
+def test_hash_out_and_errors():
+    x = make((4, 6))
+    for out in (torch.empty(0, dtype=torch.uint64), torch.zeros(8, dtype=torch.uint64)[::2]):
+        compare(lambda x, out: torch.hash_tensor(x, 1, out=out), x, out)
+    compare(lambda x: torch.hash_tensor(x, 1), torch.empty(0, 3))
+    compare(lambda x: torch.hash_tensor(x, (0, -1)), torch.tensor(2.0).view(1, 1))
+    for dtype in (torch.uint16, torch.uint64, torch.complex64):
+        compare_errors(torch.hash_tensor, torch.zeros(3).to(dtype))
+    compare_errors(torch.hash_tensor, torch.empty(0))
+    compare_errors(lambda x: torch.hash_tensor(x, 0), torch.empty(0, 3))
+    compare_errors(lambda x: torch.hash_tensor(x, mode=1), x)
+    compare_errors(lambda x: torch.hash_tensor(x, 2), x)
+    compare_errors(lambda x: torch.hash_tensor(x, (0, 0)), x)
+    compare_errors(lambda x, out: torch.hash_tensor(x, out=out), x, torch.empty(0, dtype=torch.long))

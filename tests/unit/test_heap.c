@@ -311,6 +311,101 @@ static void refused_allocations_leave_nothing(void) {
   mps_device_release(device);
 }
 
+/* ---- guard bytes ---- */
+static mps_device *guarded_device(const char *bits) {
+  mps_option_set(MPS_OPTION_HEAP_GUARD, bits);
+  mps_device *device = WRAPPER();
+  mps_option_set(MPS_OPTION_HEAP_GUARD, NULL);
+  return device;
+}
+
+static void guards_lie_around_every_buffer(void) {
+  mps_device *device = guarded_device("5");
+  mps_stream *stream = mps_stream_default(device);
+  static const size_t lengths[] = {1, 63, 64, 1000, MIB, 3 * MIB + 1, 20 * MIB};
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    mps_buffer *buffer = make(device, NULL, lengths[i]);
+    uint8_t *bytes = mps_buffer_contents(buffer);
+    CHECK_INT((uintptr_t)bytes % 64, 0);
+    CHECK_INT(mps_buffer_address(buffer), (uintptr_t)bytes);
+    CHECK_INT(bytes[0], 0xFF);
+    CHECK_INT(bytes[lengths[i] - 1], 0xFF);
+    memset(bytes, 0, lengths[i]);
+    CHECK_OK(mps_heap_validate(device));
+    mps_buffer_release(buffer);
+    CHECK_OK(mps_stream_synchronize(stream));
+  }
+  CHECK_OK(mps_heap_validate(device));
+  CHECK_OK(mps_heap_empty_cache(device));
+  mps_heap_statistics statistics;
+  mps_heap_get_statistics(device, &statistics);
+  CHECK_INT(statistics.reserved, 0);
+  mps_device_release(device);
+}
+
+/* Each place just outside is noticed at the release, told once, and mended. */
+static void writes_outside_are_told_at_release(void) {
+  mps_device *device = guarded_device("1");
+  mps_stream *stream = mps_stream_default(device);
+  static const int64_t places[] = {-512, -1, 100, 163, 611};
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    mps_buffer *buffer = make(device, NULL, 100);
+    ((uint8_t *)mps_buffer_contents(buffer))[places[i]] = 0;
+    CHECK_STATUS(mps_heap_validate(device), MPS_STATUS_INTERNAL_ERROR);
+    CHECK(strstr(mps_error_message(), "outside its contents") != NULL);
+    char text[256];
+    snprintf(text, sizeof text, "a kernel wrote outside buffer #%llu of 100 bytes, at its bytes %lld to %lld; OPENMPS_HEAP_GUARD=3 tells which kernel",
+             (unsigned long long)mps_buffer_identifier(buffer), (long long)places[i], (long long)places[i]);
+    mps_buffer_release(buffer);
+    CHECK_STATUS(mps_stream_synchronize(stream), MPS_STATUS_INTERNAL_ERROR);
+    CHECK_STRING(mps_error_message(), text);
+    CHECK_OK(mps_stream_synchronize(stream));
+    CHECK_OK(mps_heap_validate(device));
+  }
+  mps_device_release(device);
+}
+
+static void guarded_blocks_are_not_reused_in_flight(void) {
+  mps_device *device = guarded_device("1");
+  mps_stream *stream = mps_stream_default(device);
+  mps_buffer *buffer = make(device, NULL, 5000);
+  void *contents = mps_buffer_contents(buffer);
+  use(stream, buffer, 1000.0);
+  CHECK_OK(mps_stream_fill(stream, buffer, 0, 5000, 7)); /* queued: the block must stay as it is until then */
+  mps_buffer_release(buffer);
+  mps_buffer *other = make(device, NULL, 5000);
+  CHECK(mps_buffer_contents(other) != contents);
+  CHECK_OK(mps_stream_synchronize(stream));
+  mps_buffer_release(other);
+  CHECK_OK(mps_heap_validate(device));
+  mps_device_release(device);
+}
+
+static mps_buffer *victim;
+static void overrun(const mps_step_dispatch *step) {
+  if (strcmp(step->step.label, "use") != 0) return;
+  uint8_t *bytes = mps_buffer_contents(victim);
+  bytes[-3] = bytes[-2] = 1;
+}
+
+static void the_kernel_is_named(void) {
+  mps_option_set(MPS_OPTION_HEAP_GUARD, "3");
+  mps_device *device = WRAPPER(.on_dispatch = overrun);
+  mps_option_set(MPS_OPTION_HEAP_GUARD, NULL);
+  mps_stream *stream = mps_stream_default(device);
+  victim = make(device, NULL, 100);
+  mps_buffer *own = make(device, NULL, 100);
+  use(stream, own, 10.0); /* writes beside a buffer that is not even its own */
+  char text[256];
+  snprintf(text, sizeof text, "use wrote outside buffer #%llu of 100 bytes, at its bytes -3 to -2", (unsigned long long)mps_buffer_identifier(victim));
+  CHECK_STATUS(mps_stream_synchronize(stream), MPS_STATUS_INTERNAL_ERROR);
+  CHECK_STRING(mps_error_message(), text);
+  mps_buffer_release(own);
+  mps_buffer_release(victim);
+  CHECK_OK(mps_stream_synchronize(stream));
+  mps_device_release(device);
+}
+
 /* ---- the fuzzer ---- */
 enum { fuzz_slots = 300, fuzz_streams = 4 };
 typedef struct fuzz_entry {
@@ -408,6 +503,10 @@ int main(void) {
   RUN(limits_follow_the_process);
   RUN(blocks_in_flight_are_waited_for_before_giving_up);
   RUN(refused_allocations_leave_nothing);
+  RUN(guards_lie_around_every_buffer);
+  RUN(writes_outside_are_told_at_release);
+  RUN(guarded_blocks_are_not_reused_in_flight);
+  RUN(the_kernel_is_named);
   RUN(fuzz_against_a_model);
   return test_end();
 }

@@ -165,6 +165,21 @@ static void identity_has_one_tap(void) {
   mps_axis_table_free(&t);
 }
 
+static void tables_are_spread_by_tap(void) {
+  mps_axis a = axis(4, 2, MPS_FILTER_NEAREST);
+  mps_axis_table t, back;
+  CHECK_OK(mps_axis_table_make(&a, &t));
+  CHECK_OK(mps_axis_table_transpose(&t, 4, &back)); /* rows of one tap and of none */
+  CHECK_INT(mps_axis_table_most_taps(&back), 1);
+  int32_t index[16], weight[16];
+  mps_axis_table_spread(&back, 2, 2, index, weight);
+  const int32_t indices[] = {0, 1, 0, 1, 2, 3, 0, 1, 0, 1, 0, 1, 2, 3, 0, 1}; /* [tap][row][copy]; missing taps read what their row reads */
+  for (uint32_t i = 0; i < 16; i++) CHECK_INT(index[i], indices[i]);
+  for (uint32_t i = 0; i < 16; i++) CHECK((weight[i] != 0) == (i < 2 || (i >= 4 && i < 6)));
+  mps_axis_table_free(&back);
+  mps_axis_table_free(&t);
+}
+
 static void long_axes_are_refused(void) {
   const mps_axis a = axis((int64_t)1 << 32, 4, MPS_FILTER_LINEAR);
   mps_axis_table t;
@@ -184,6 +199,7 @@ int main(void) {
   RUN(transposed_rows_hold_every_tap_once);
   RUN(nearest_transposed_may_have_empty_rows);
   RUN(identity_has_one_tap);
+  RUN(tables_are_spread_by_tap);
   RUN(long_axes_are_refused);
   return test_end();
 }

@@ -60,6 +60,33 @@ static void short_rows_are_taken_side_by_side(void) {
   CHECK_INT(p.arguments.kept_strides[0], 8);
 }
 
+static void short_rows_are_a_layout(void) {
+  mps_tensor x = TENSOR(F32, 1000, 40), out = TENSOR(F32, 1000);
+  mps_reduce_plan p;
+  mps_reduce_plan_make(&p, &x, 2, &out, NULL, false);
+  CHECK(!p.outer); /* norms look at plans, too */
+  CHECK_INT(p.arguments.rows, 0);
+  mps_reduce_plan_rows(&p);
+  CHECK(p.outer);
+  CHECK_INT(p.arguments.rows, 1);
+  CHECK_INT(p.threads[0], 4); /* 1000 rows in tiles of 256 */
+  CHECK_INT(p.arguments.chunk_count, 1);
+  const int64_t lengths[] = {15, 16, 127, 128};
+  for (uint32_t i = 0; i < 4; i++) {
+    mps_tensor y = TENSOR(F32, 1000, lengths[i]);
+    mps_reduce_plan_make(&p, &y, 2, &out, NULL, false);
+    mps_reduce_plan_rows(&p);
+    CHECK_INT(p.arguments.rows, i == 1 || i == 2);
+  }
+  mps_tensor columns = transposed(TENSOR(F32, 40, 1000), 0, 1), few = TENSOR(F32, 15, 40), few_out = TENSOR(F32, 15);
+  mps_reduce_plan_make(&p, &columns, 2, &out, NULL, false);
+  mps_reduce_plan_rows(&p);
+  CHECK_INT(p.arguments.rows, 0);
+  mps_reduce_plan_make(&p, &few, 2, &few_out, NULL, false);
+  mps_reduce_plan_rows(&p);
+  CHECK_INT(p.arguments.rows, 0);
+}
+
 static void chunks_depend_on_the_shape(void) {
   mps_tensor x = TENSOR(F32, 1000000), out = zero_dimensional(MPS_DTYPE_F32);
   mps_reduce_plan p;
@@ -134,6 +161,7 @@ int main(void) {
   RUN(last_dimension);
   RUN(first_dimension_takes_tiles);
   RUN(short_rows_are_taken_side_by_side);
+  RUN(short_rows_are_a_layout);
   RUN(chunks_depend_on_the_shape);
   RUN(middle_and_channels_last);
   RUN(second_output_has_strides_of_its_own);

@@ -54,6 +54,20 @@ static void linspace_counts_back_from_its_end(void) {
   CHECK(p.arguments.step_high == 3.0f);
 }
 
+static void whole_numbers_of_a_logspace(void) {
+  int64_t v[5];
+  mps_sequence_logspace_integers(MPS_DTYPE_I64, 0, 18, 10.0, 19, 14, 5, v);
+  CHECK_INT(v[0], 100000000000000);
+  CHECK_INT(v[4], 1000000000000000000);
+  mps_sequence_logspace_integers(MPS_DTYPE_I32, 8, 12, 10.0, 5, 0, 5, v);
+  CHECK_INT(v[1], 1000000000);
+  CHECK_INT(v[2], INT32_MIN); /* too large */
+  mps_sequence_logspace_integers(MPS_DTYPE_I64, -1, 3, -2.0, 5, 0, 5, v);
+  CHECK_INTS(v, 0, 1, -2, 4, -8);
+  mps_sequence_logspace_integers(MPS_DTYPE_I64, 0, 1, -2.0, 3, 0, 3, v);
+  CHECK_INT(v[1], INT64_MIN); /* a root of a negative number */
+}
+
 static void diagonals(void) {
   mps_tensor wide = TENSOR(F32, 3, 5), tall = transposed(wide, 0, 1), none = TENSOR(F32, 0, 5);
   mps_tensor diagonal = mps_sequence_diagonal(&wide);
@@ -116,6 +130,7 @@ int main(void) {
   RUN(floats_keep_what_a_double_says);
   RUN(integers_stay_exact);
   RUN(linspace_counts_back_from_its_end);
+  RUN(whole_numbers_of_a_logspace);
   RUN(diagonals);
   RUN(triangles_of_batches);
   RUN(far_diagonals_do_not_overflow);

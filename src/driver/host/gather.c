@@ -15,6 +15,9 @@ static inline void prefetch(uint64_t address, uint64_t bytes) {
   for (uint64_t i = 0; i < bytes && i < 4 * LINE_BYTES; i += LINE_BYTES) __builtin_prefetch((const void *)(uintptr_t)(address + i));
 }
 
+/* Elements that a loop over neighbours takes at once, so that the compiler sees how many there are. */
+#define TOGETHER 16
+
 /* Two loops over a tile, the one with the smaller stride inside: the block is in the cache, so only the order in memory matters. */
 #define DEFINE_TILE(type, suffix)                                                                                                \
   static void gather_##suffix(uint64_t address, uint64_t rows, uint64_t columns, uint64_t row_stride, uint64_t column_stride,    \
@@ -32,6 +35,16 @@ static inline void prefetch(uint64_t address, uint64_t bytes) {
         type value;                                                                                                              \
         memcpy(&value, (const void *)(uintptr_t)(address + r * row_stride), sizeof(type));                                       \
         for (uint64_t c = 0; c < columns; c++) *block++ = value;                                                                 \
+      }                                                                                                                          \
+    } else if (column_stride == 0 - sizeof(type)) { /* backwards */                                                              \
+      for (uint64_t r = 0; r < rows; r++, block += columns) {                                                                    \
+        uint64_t from = address + r * row_stride, c = 0;                                                                         \
+        for (; c + TOGETHER <= columns; c += TOGETHER, from -= TOGETHER * sizeof(type)) {                                        \
+          type values[TOGETHER];                                                                                                 \
+          memcpy(values, (const void *)(uintptr_t)(from - (TOGETHER - 1) * sizeof(type)), sizeof values);                        \
+          for (unsigned i = 0; i < TOGETHER; i++) block[c + i] = values[TOGETHER - 1 - i];                                       \
+        }                                                                                                                        \
+        for (; c < columns; c++, from -= sizeof(type)) memcpy(&block[c], (const void *)(uintptr_t)from, sizeof(type));           \
       }                                                                                                                          \
     } else {                                                                                                                     \
       for (uint64_t r = 0; r < rows; r++) {                                                                                      \
