@@ -118,7 +118,7 @@ def test_multinomial_of_many_categories():
     for categories in (15, 16, 17, 100, 1000):
         weights = torch.rand(2, categories, generator=torch.Generator().manual_seed(categories))
         weights[:, ::3] = 0
-        weights[1, -20:] = 0
+        weights[1, -(categories // 2):] = 0
         weights[1, 1] += 1
         for laid_out in (weights, weights.t().contiguous().t()):
             sample = torch.multinomial(laid_out.to("mps"), N, replacement=True)
