@@ -23,8 +23,9 @@ template <> inline float least<float>() { return -INFINITY; }
 template <typename N, typename V> inline void take(thread V &best, thread N &best_number, V value, N number) {
   const bool larger = (value > best) | ((value == best) & (number < best_number));
   const bool later_nan = (value != value) & ((best == best) | (number > best_number));
-  best = larger | later_nan ? value : best;
-  best_number = larger | later_nan ? number : best_number;
+  const bool wins = larger | later_nan;
+  best = wins ? value : best;
+  best_number = wins ? number : best_number;
 }
 template <typename N, typename V> inline void take_next(thread V &best, thread N &best_number, V value, N number) {
   const bool larger = (value > best) | (value != value);
