@@ -65,7 +65,7 @@ mps_status mps_random_run(mps_stream *stream, const mps_random_call *call, mps_g
   mps_random_plan_make(&plan, call, out);
   if (plan.threads == 0) return MPS_STATUS_OK;
   if (plan.direct) return encode(stream, call, &plan, generator, out);
-  const bool whole = call->serial || call->input || call->second_input || call->mask;
+  const bool whole = call->input || call->second_input || call->mask;
   if (!whole && mps_tensor_is_contiguous(out) && mps_tensor_element_count(out) > PART) return run_in_parts(stream, call, generator, out);
   return run_through_temporary(stream, call, generator, out);
 }
