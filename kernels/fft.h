@@ -24,6 +24,8 @@ enum {
   MPS_FFT_UNPACK = 32,      /* last: the reverse of PACK */
   MPS_FFT_MIRROR = 64,      /* the other half of the spectrum is stored too */
   MPS_FFT_TWIST = 128,      /* last: value k of column c becomes value * root^(k c), the middle of a transform in two steps */
+  MPS_FFT_IN_PAIRS = 512,   /* every complex value that is read lies at a multiple of its size */
+  MPS_FFT_OUT_PAIRS = 1024, /* every one that is written too */
   MPS_FFT_CHIRP = 256       /* Bluestein: the transform of `signal` values as a convolution of length `length` */
 };
 

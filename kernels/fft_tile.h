@@ -170,7 +170,7 @@ inline void load(device const float *in, constant mps_fft_arguments &a, thread c
   const bool whole = t.even && t.count == WIDTH && !(a.values.flags & MPS_FFT_REAL_INPUT);
   const bool complex = t.in_lane == 2 && a.values.in_imaginary == 1;
   if (whole && (complex || t.in_lane == 1)) load_columns(in + t.in, a.values, complex, re, im);
-  else if (whole && a.values.in_step == 2 && a.values.in_imaginary == 1 && t.in_lane % 2 == 0) load_rows(in + t.in, t.in_lane, a.values.in_count, re, im);
+  else if (whole && a.values.in_step == 2 && a.values.in_imaginary == 1 && (a.values.flags & MPS_FFT_IN_PAIRS)) load_rows(in + t.in, t.in_lane, a.values.in_count, re, im);
   else {
     for (uint v = 0; v < t.count; v++) {
       long from, to;
@@ -225,7 +225,7 @@ inline void store(device float *out, constant mps_fft_arguments &a, thread const
   device const float *re = x + flip, *im = x + (WIDTH - flip);
   const bool whole = t.even && t.count == WIDTH && !(a.values.flags & MPS_FFT_REAL_OUTPUT), mirror = (a.values.flags & MPS_FFT_MIRROR) != 0;
   const bool complex = t.out_lane == 2 && a.values.out_imaginary == 1, columns = whole && (complex || t.out_lane == 1);
-  const bool rows = whole && a.values.out_step == 2 && a.values.out_imaginary == 1 && t.out_lane % 2 == 0;
+  const bool rows = whole && a.values.out_step == 2 && a.values.out_imaginary == 1 && (a.values.flags & MPS_FFT_OUT_PAIRS);
   if (columns) store_columns(out + t.out, a.values, complex, re, im);
   else if (rows) store_rows(out + t.out, t.out_lane, a.values.out_count, re, im, a.values.scale);
   for (uint v = 0; v < t.count && (mirror || !(columns || rows)); v++) {

@@ -5,6 +5,7 @@
 #ifndef OPENMPS_KERNELS_SOFTMAX_H
 #define OPENMPS_KERNELS_SOFTMAX_H
 
+#include "extreme.h"
 #include "reduce.h"
 
 // exp(x) for x <= 0 or NaN, within 1 ulp: half the work of exp, since nothing overflows, and products may be fused with sums.
@@ -24,7 +25,6 @@ inline float exp_below(float x) {
   return p * as_type<float>(power) * 5.42101086e-20f;
 }
 
-inline float larger(float a, float b) { return a > b || a != a ? a : b; }
 inline float fold_larger(thread float *lanes) {
   VECTORIZE
   for (uint l = 0; l < REDUCE_LANES / 2; l++) lanes[l] = larger(lanes[l], lanes[l + REDUCE_LANES / 2]);

@@ -71,8 +71,8 @@ def traced():
             torch.mps.synchronize()
             observer.stop()
             observer.unregister_callback()
-        with open(path) as file:
-            calls += sorted((_call(node) for node in json.load(file)["nodes"]), key=lambda c: c.number)
+            with open(path) as file:
+                calls += sorted((_call(node) for node in json.load(file)["nodes"]), key=lambda c: c.number)
     finally:
         os.unlink(path)
 

@@ -27,6 +27,7 @@ void run_lu_factor(const at::Tensor &matrices, const at::Tensor &lu, const at::T
 
 // As PyTorch's, which asks the device first whether there is any error.
 void check_errors(const at::Tensor &info, std::string_view name, bool is_matrix) {
+  TORCH_CHECK(info.scalar_type() == at::kInt, name, ": expected info of dtype Int, but got ", info.scalar_type());
   if (info.numel() == 0) return;
   const at::Tensor in_order = info.contiguous(), found = at::detail::empty_cpu(info.sizes(), at::kInt);
   const mps_tensor descriptor = tensor(in_order);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * matrix_exp: the exponential of matrices as products and sums of the device: a Taylor polynomial, scaled and squared. Small ones: degree 8 in
- * three products (Bader, Blanes and Casas, "Computing the matrix exponential with an optimized Taylor polynomial approximation", 2019); others:
- * degree 18 in seven (Paterson and Stockmeyer), which is squared less often and keeps more digits.
+ * matrix_exp: the exponential of matrices as products and sums of the device: a Taylor polynomial of degree 18 in seven products (Paterson and
+ * Stockmeyer), scaled and squared. One degree for all, so that a matrix gives the same numbers in every batch.
  */
 #include <torch/library.h>
 
@@ -11,21 +10,10 @@
 namespace openmps::native {
 namespace {
 
-// The polynomials are exact to float's precision up to these norms.
-constexpr double kSmallNorm = 5.800524627688768e-01, kLargestNorm = 3.010066362817634e+00;
+// The polynomial is exact to float's precision up to this norm.
+constexpr double kLargestNorm = 3.010066362817634e+00;
 
-at::Tensor degree_8(const at::Tensor &a) {
-  constexpr double root = 13.30413469565007072504;  // of 177
-  constexpr double x3 = 2.0 / 3.0, x1 = x3 * (1.0 + root) / 88.0, x2 = x3 * (1.0 + root) / 352.0, x4 = (-271.0 + 29.0 * root) / (315.0 * x3);
-  constexpr double x5 = (-11.0 + 11.0 * root) / (1260.0 * x3), x6 = (-99.0 + 11.0 * root) / (5040.0 * x3), x7 = (89.0 - root) / (5040.0 * x3 * x3);
-  constexpr double y2 = (857.0 - 58.0 * root) / 630.0;
-  const at::Tensor identity = at::eye(a.size(-1), a.options()), a2 = at::matmul(a, a);
-  const at::Tensor a4 = at::matmul(a2, a.mul(x1).add_(a2, x2));
-  const at::Tensor a8 = at::matmul(a2.mul(x3).add_(a4), identity.mul(x4).add(a, x5).add_(a2, x6).add_(a4, x7));
-  return identity.add(a).add_(a2, y2).add_(a8);
-}
-
-at::Tensor degree_18(const at::Tensor &a) {
+at::Tensor polynomial(const at::Tensor &a) {
   constexpr int degree = 18;
   double coefficients[degree + 1] = {1.0};
   for (int i = 1; i <= degree; i++) coefficients[i] = coefficients[i - 1] / i;
@@ -42,10 +30,9 @@ at::Tensor degree_18(const at::Tensor &a) {
 // Each matrix of a batch is halved as often as its own norm asks for.
 at::Tensor scaled_and_squared(const at::Tensor &a) {
   const at::Tensor norm = a.abs().sum(-2).amax(-1);
-  if (norm.le(kSmallNorm).all().item<bool>()) return degree_8(a);
   const at::Tensor halvings = norm.div(kLargestNorm).log2().ceil().nan_to_num(0.0, 0.0, 0.0).clamp_min(0.0).unsqueeze(-1).unsqueeze(-1);
   const int64_t most = halvings.max().item<int64_t>();
-  at::Tensor result = degree_18(most == 0 ? a : a.mul(at::exp2(halvings.neg())));
+  at::Tensor result = polynomial(most == 0 ? a : a.mul(at::exp2(halvings.neg())));
   for (int64_t i = 0; i < most; i++) {
     const at::Tensor square = at::matmul(result, result);
     result = a.dim() == 2 ? square : at::where(halvings.gt(i), square, result);

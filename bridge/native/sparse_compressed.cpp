@@ -128,8 +128,9 @@ Tensor zeros_like(const Tensor &self, OptionalType type, OptionalLayout layout, 
   const auto asked = at::TensorOptions().dtype(type).layout(layout).device(device).pinned_memory(pin_memory);
   const auto options = self.options().merge_in(asked).merge_memory_format(format);
   TORCH_CHECK(options.layout() == at::kStrided || !format.has_value(), "memory format option is only supported by strided tensors");
-  if (options.layout() != self.layout()) return at::zeros(self.sizes(), options);
-  const bool has_blocks = self.layout() == at::kSparseBsr || self.layout() == at::kSparseBsc;
+  const auto is_of_blocks = [](at::Layout each) { return each == at::kSparseBsr || each == at::kSparseBsc; };
+  const bool has_blocks = is_of_blocks(self.layout());
+  if (options.layout() != self.layout() && !(has_blocks && is_of_blocks(options.layout()))) return at::zeros(self.sizes(), options);
   const at::DimVector blocksize = has_blocks ? at::DimVector(at::sparse_csr::getBlockSize(self)) : at::DimVector();
   const Tensor result = at::_sparse_compressed_tensor_with_dims(0, self.dense_dim(), self.sizes(), blocksize, indices_of(self).first.scalar_type(), options);
   indices_of(result).first.zero_();

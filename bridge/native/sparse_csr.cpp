@@ -53,7 +53,8 @@ Tensor &add_out(const Tensor &self, const Tensor &other, const Scalar &alpha, Te
   }
   TORCH_CHECK(self.sizes().equals(other.sizes()), "torch.add: Expected input tensors to have the same shape, but got tensor `self` with shape ",
               self.sizes(), " and tensor `other` with shape ", other.sizes());
-  other.crow_indices(), self.crow_indices();  // the layouts that the CPU has sums for; torch's own error for the others
+  other.crow_indices();  // the layouts that the CPU has sums for; torch's own error for the others
+  self.crow_indices();
   TORCH_CHECK(self.dim() == 2 && out.layout() == self.layout(), "add: expected sparse matrices, and 'out' in the layout ", self.layout(), ", but got ",
               self.dim(), " dimensions and ", out.layout());
   const at::ScalarType type = out.scalar_type();
@@ -120,6 +121,8 @@ Tensor &addmm_out(const Tensor &self, const Tensor &mat1, const Tensor &mat2, co
     if (!out.is_same(self)) at::native::resize_output(out, sizes);
     return out.copy_(result);
   }
+  TORCH_CHECK(out.layout() == self.layout(), "resize_as_sparse_compressed_tensor_: self and src must have the same layout, but got: self (", out.layout(),
+              ") and source (", self.layout(), ")");
   Tensor product = at::_sparse_sparse_matmul(mat1.to_sparse(), mat2.to_sparse()).mul_(alpha);
   if (!is_zero(beta)) product = at::add(product, self.to_sparse(), beta).coalesce();
   deliver(converted(product, self), out, at::kLong);
@@ -238,7 +241,8 @@ std::pair<Tensor, Tensor> extremum_gradients(const Tensor &self, const Tensor &g
   const Tensor value = with_none(self.values().to(type)).index_select(0, entry).view(places.sizes());
   const Tensor to_entries = grad.to(type).mul(other.to(type).gather(0, column)).reshape(-1);
   const Tensor entries = at::zeros({self._nnz() + 1}, to_entries.options()).index_add_(0, entry, to_entries).slice(0, 0, -1);
-  const Tensor others = at::zeros(other.sizes(), to_entries.options()).scatter_add_(0, column, grad.to(type).mul(value));
+  const Tensor to_others = grad.to(type).mul(value).masked_fill(places.eq(self._nnz()), 0);  // rows without entries have no column
+  const Tensor others = at::zeros(other.sizes(), to_entries.options()).scatter_add_(0, column, to_others);
   return {entries, others};
 }
 

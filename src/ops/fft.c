@@ -47,6 +47,20 @@ typedef struct place {
   uint64_t offset;
 } place;
 
+static bool in_pairs(const int64_t *strides, uint32_t rank, uint64_t offset) {
+  for (uint32_t d = 0; d < rank; d++)
+    if (strides[d] % 2 != 0) return false;
+  return offset % (2 * sizeof(float)) == 0;
+}
+
+/* The step's arguments with what only the places tell. */
+static mps_fft_arguments tiles_at(const mps_fft_arguments *tiles, place from, place to) {
+  mps_fft_arguments placed = *tiles;
+  if (in_pairs(placed.batch.in_strides, placed.batch.rank, from.offset)) placed.values.flags |= MPS_FFT_IN_PAIRS;
+  if (in_pairs(placed.batch.out_strides, placed.batch.rank, to.offset)) placed.values.flags |= MPS_FFT_OUT_PAIRS;
+  return placed;
+}
+
 static mps_status encode_step(mps_stream *stream, const char *label, const mps_fft_step *step, const place *places) {
   static const char *const kernels[] = {
       [MPS_FFT_TILES] = "fft_tiles", [MPS_FFT_MULTIPLY] = "fft_multiply", [MPS_FFT_PACK_ROWS] = "fft_pack", [MPS_FFT_UNPACK_ROWS] = "fft_unpack"};
@@ -64,7 +78,8 @@ static mps_status encode_step(mps_stream *stream, const char *label, const mps_f
     const bool same = from.buffer == to.buffer;
     mps_encoder_set_buffer(&encoder, 0, from.buffer, from.offset, same ? MPS_ACCESS_READ_WRITE : MPS_ACCESS_READ);
     mps_encoder_set_buffer(&encoder, 1, to.buffer, to.offset, same ? MPS_ACCESS_READ_WRITE : MPS_ACCESS_WRITE);
-    if (step->kernel == MPS_FFT_TILES) mps_encoder_set_bytes(&encoder, 2, &step->tiles, sizeof step->tiles);
+    const mps_fft_arguments tiles = tiles_at(&step->tiles, from, to);
+    if (step->kernel == MPS_FFT_TILES) mps_encoder_set_bytes(&encoder, 2, &tiles, sizeof tiles);
     else mps_encoder_set_bytes(&encoder, 2, &step->rows, sizeof step->rows);
     mps_encoder_set_buffer(&encoder, 3, table, 0, MPS_ACCESS_READ);
     if (scratch) mps_encoder_set_buffer(&encoder, 4, scratch, 0, MPS_ACCESS_READ_WRITE);

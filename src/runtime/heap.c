@@ -366,7 +366,7 @@ static void take(mps_heap *heap, mps_buffer *block, mps_stream *stream, size_t l
 
 mps_status mps_heap_allocate(mps_heap *heap, mps_stream *stream, size_t length, bool idle, mps_buffer **out_buffer) {
   const mps_driver_limits *limits = &heap->driver->limits;
-  size_t guarded = heap->guard ? length + 2 * MPS_HEAP_GUARD_BYTES : length;
+  size_t guarded = heap->guard && length <= SIZE_MAX - 2 * MPS_HEAP_GUARD_BYTES ? length + 2 * MPS_HEAP_GUARD_BYTES : length;
   uint64_t size = mps_heap_round(guarded, limits->buffer_alignment, limits->page_bytes);
   mps_heap_pool pool = mps_heap_pool_of(size);
   uint32_t slot = stream->slot;

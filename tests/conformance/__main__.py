@@ -64,7 +64,7 @@ def selected(options, never, turn, cases):
             continue
         if options.op and not any(fnmatch.fnmatch(operator, pattern) for pattern in options.op):
             continue
-        checks = [c for c in checks_of(case) if (c in options.check if options.check else c != "sparse")]  # sparse samples: when asked for
+        checks = [c for c in checks_of(case) if not options.check or c in options.check]
         if not (options.all or filtered) and place % GRADIENT_TURNS != turn:
             checks = [c for c in checks if c != "gradient"]
         wanted = [c for c in checks if never.find(case, c) is None]

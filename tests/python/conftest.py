@@ -7,6 +7,11 @@ import textwrap
 
 import pytest
 import torch
+from hypothesis import settings
+
+# Every run draws the same examples: what fails once fails again.
+settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+settings.load_profile("repeatable")
 
 
 def pytest_sessionstart(session):

@@ -47,6 +47,9 @@ def programs():
     yield "factors", [*torch.linalg.lu_factor(square), torch.linalg.cholesky(square @ square.mT + 500 * torch.eye(131, device="mps")), *torch.linalg.qr(square), torch.linalg.solve(square, square[..., :7])]
     yield "attention", gradients(lambda q: F.scaled_dot_product_attention(q, q, q), make((2, 4, 203, 32)).to("mps"))
     yield "recurrent", [seeded(lambda: torch.nn.LSTM(16, 32).to("mps")(make((50, 16, 16)).to("mps"))[0].detach())]
+    large = make((700, 700)).to("mps")
+    yield "large factors", [*torch.linalg.lu_factor(large), torch.linalg.cholesky(large @ large.mT + 5000 * torch.eye(700, device="mps")), *torch.linalg.qr(large),
+                            torch.linalg.solve(large, large[:, :300]), torch.linalg.svdvals(large[:200, :200]), torch.matrix_exp(square / 50)]
     # ---- indices: duplicates are summed in one order ----
     yield "index_put", [torch.zeros(5003, device="mps").index_put((index,), updates, accumulate=True), torch.zeros(5003, device="mps").index_put((index,), updates)]
     yield "index_add", [torch.zeros(5003, device="mps").index_add(0, index, updates), torch.zeros(5003, 3, device="mps").index_add(0, index, make((200003, 3)).to("mps"))]
@@ -56,8 +59,19 @@ def programs():
         lambda w: F.embedding_bag(index[:200000].view(-1, 10), w, mode="sum").square(), make((5003, 8)).to("mps"))
     yield "index", gradients(lambda x: x[index].square(), make((5003,)).to("mps")) + gradients(lambda x: x.gather(0, index).square(), make((5003,)).to("mps"))
     yield "sort", [*flat.sort(), *wide.topk(7), *(flat * 3).round().sort(stable=True), *index.unique(return_inverse=True, return_counts=True), torch.searchsorted(flat.sort()[0], updates), index.bincount(), updates.histc(100)]
+    lengths = torch.full((37,), 20011 // 37, device="mps")
+    lengths[-1] += 20011 - lengths.sum()
+    yield "segments", [t for kind in ("sum", "mean", "max", "prod") for t in gradients(lambda x: torch.segment_reduce(x, kind, lengths=lengths), tall * 0.1)] + [torch.hash_tensor(tall, 0)]
+    yield "margins", gradients(lambda x: F.multi_margin_loss(x, (x[:, 0].abs() * 5).long() % 37), tall) + gradients(
+        lambda x: F.multilabel_margin_loss(x, (x.argsort(1) - 5).clamp(min=-1)), tall)
+    yield "ctc", gradients(lambda x: F.ctc_loss(x.view(517, 29, 50)[:500].log_softmax(2), torch.ones(29, 20, dtype=torch.long, device="mps"), [500] * 29, [20] * 29), make((517, 29 * 50)).to("mps"))
+    matrix = torch.where(square[0] > 1, square[0], 0).to_sparse_csr()
+    yield "sparse", [matrix @ square[1], torch.sparse.mm(matrix, square[1], "amax"), matrix.to_sparse_coo() @ square[1]]
     # ---- images ----
     yield "pool", gradients(lambda x: F.max_pool2d(x, 3, 2), images) + gradients(lambda x: F.avg_pool2d(x, 3, 1), images) + gradients(lambda x: F.adaptive_avg_pool2d(x, 7), images)
+    volumes = make((3, 8, 17, 21, 23)).to("mps")
+    yield "pool of volumes", gradients(lambda x: F.adaptive_avg_pool3d(x, 5), volumes) + gradients(lambda x: F.adaptive_max_pool3d(x, 5), volumes) + gradients(
+        lambda x: seeded(lambda: F.fractional_max_pool3d(x, 2, output_size=9)), volumes) + gradients(lambda x: seeded(lambda: F.fractional_max_pool2d(x, 2, output_size=20)), images)
     yield "interpolate", [t for mode in ("nearest", "bilinear", "bicubic") for t in gradients(lambda x: F.interpolate(x, size=(91, 83), mode=mode).square(), images)]
     yield "grid_sample", gradients(lambda x, g: F.grid_sample(x, g, align_corners=False), images, make((5, 40, 41, 2)).to("mps"))
     yield "fft", [torch.fft.rfft(wide), torch.fft.fft2(images), torch.fft.irfft(torch.fft.rfft(flat))]
@@ -89,8 +103,8 @@ def by_threads():
     return found
 
 
-NAMES = ["sum", "mean, var", "extremes", "scan", "softmax", "norms", "losses", "products", "convolution", "factors", "attention", "recurrent", "index_put", "index_add", "scatter", "embedding", "index", "sort",
-         "pool", "interpolate", "grid_sample", "fft", "cdist", "random"]
+NAMES = ["sum", "mean, var", "extremes", "scan", "softmax", "norms", "losses", "products", "convolution", "factors", "large factors", "attention", "recurrent", "index_put", "index_add", "scatter", "embedding", "index", "sort", "segments", "margins", "ctc", "sparse",
+         "pool", "pool of volumes", "interpolate", "grid_sample", "fft", "cdist", "random"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -23,7 +23,8 @@ from tests.conformance.samples import OPERATORS, dtypes_of  # noqa: E402
 # Kernels of the wheel that only rearrange metadata or call other operators through the dispatcher (EXPORTED in bridge/codegen/generate.py),
 # and helpers without arithmetic.
 COMPOSITIONS = {
-    "_reshape_alias", "as_strided_tensorimpl", "cholesky_inverse", "cholesky_out", "dense_to_sparse", "dense_to_sparse_bsc", "dense_to_sparse_bsr",
+    "_reshape_alias", "as_strided_tensorimpl", "cholesky_inverse", "cholesky_out", "ctc_loss_backward_tensor", "ctc_loss_tensor",
+    "dense_to_sparse", "dense_to_sparse_bsc", "dense_to_sparse_bsr",
     "dense_to_sparse_csc", "dense_to_sparse_csr", "hardtanh", "hardtanh_",
     "hardtanh_out", "index_fill_", "is_set_to", "isnan", "linalg_householder_product", "lstm", "mvlgamma_out", "permute", "remainder",
     "resize_output", "resize_output_check", "result_type", "roll", "rsub", "set_", "set_tensor_", "structured__linalg_det_out",
@@ -116,6 +117,18 @@ def cpu_calls(calls):
             yield call, next((a for a in around if any(d.startswith("mps") for _, d in a.tensors + a.results)), None)
 
 
+# torch's trace asks compressed sparse tensors for strides, and ends the process. tests/python/test_sparse_compressed.py compares these with the CPU.
+UNTRACEABLE = {"sparse.sampled_addmm", "sparse.mm.reduce"}
+
+# No sample of these reaches mps: CUDA's alone, float8 or double precision, no tensors (broadcast_shapes) or a split by a CPU tensor, no samples on a CPU.
+UNSEEN = {
+    "jiterator_unary", "jiterator_binary", "jiterator_binary_return_by_ref", "jiterator_2inputs_2outputs", "jiterator_4inputs_with_extra_args",
+    "torch.ops.aten._flash_attention_forward", "torch.ops.aten._efficient_attention_forward", "nn.functional.batch_norm.without_cudnn",
+    "torch._scaled_mm", "torch._scaled_mm_v2", "float_power", "double", "cdouble", "softmax.with_dtype", "log_softmax.with_dtype", "to",
+    "broadcast_shapes", "tensor_split",
+}
+
+
 def first_samples(op):
     """One of float32, or of the first dtype there is; none where the database makes none."""
     dtypes = dtypes_of(op)
@@ -126,31 +139,34 @@ def first_samples(op):
 
 
 def traced_operators(names):
-    """(operator, the calls it made)"""
+    """(operator, the calls it made); without calls where there is no sample."""
     warnings.simplefilter("ignore")
-    for name in names:
+    for name in sorted(set(names) - UNTRACEABLE):
+        calls = []
         for arguments, sample in first_samples(OPERATORS[name]):
             with contextlib.suppress(Exception), entries.traced() as calls:
                 entries.exercise(OPERATORS[name], arguments, sample)
-            yield name, calls
+        yield name, calls
 
 
 def offences(names):
-    found, seen = [], 0
+    """(what computes on the CPU, the operators that called nothing on mps)"""
+    found, unseen = [], set()
     for name, calls in traced_operators(names):
-        seen += any(device.startswith("mps") for call in calls for _, device in call.tensors)
+        if not any(device.startswith("mps") for call in calls for _, device in call.tensors + call.results):
+            unseen.add(name)
         for call, around in cpu_calls(calls):
             if call.name in PROVIDER or call.name in NO_ARITHMETIC:
                 continue
             found.append(f"{name}: {call.name} of {call.tensors}" + (f" inside of {around.name}" if around else ""))
-    return found, seen
+    return found, unseen
 
 
 def test_no_operator_computes_on_the_cpu():
     """Forward, out=, in-place and backward of one sample of each operator: whatever runs below has its tensors on mps."""
-    found, seen = offences(OPERATORS)
+    found, unseen = offences(OPERATORS)
     assert not found, "\n".join(found)
-    assert seen > 600
+    assert unseen <= UNSEEN, unseen - UNSEEN
 
 
 def test_a_computation_on_the_cpu_would_be_noticed():

@@ -437,3 +437,13 @@ def test_ldexp(dtype):
         torch.ldexp(x.to("mps"), torch.arange(4).to("mps"))
     with pytest.raises(RuntimeError, match="ldexp can't be cast to the desired output type Int"):
         torch.ldexp(x.to("mps"), small.to("mps"), out=torch.empty(5, 7, dtype=torch.int32, device="mps"))
+
+
+@pytest.mark.parametrize("alpha", [True, False, 1, 2])
+def test_sums_of_bool_into_out(alpha):
+    a, b = values((6, 7), torch.bool), values((6, 7), torch.bool, seed=1)
+    for make_out in (lambda device: torch.empty(7, 6, dtype=torch.bool, device=device).t(), lambda device: torch.empty(0, dtype=torch.bool, device=device),
+                     lambda device: torch.ones(12, 7, dtype=torch.bool, device=device)[::2]):
+        expected, out = torch.add(a, b, alpha=alpha, out=make_out("cpu")), make_out("mps")
+        assert torch.add(a.to("mps"), b.to("mps"), alpha=alpha, out=out) is out
+        check(out, expected)
