@@ -106,6 +106,37 @@ static void small_work_waits_for_a_reason(void) {
   mps_device_release(device);
 }
 
+static void dense(mps_stream *stream, bool anywhere, double cost) {
+  mps_step *step;
+  CHECK_OK(mps_stream_reserve(stream, MPS_STEP_DENSE, 128, anywhere ? "anywhere" : "executor's", cost, (void **)&step));
+  memset(step + 1, 0, 128 - sizeof *step);
+  ((mps_step_dense *)(void *)step)->anywhere = anywhere;
+  mps_stream_publish(stream, step);
+}
+
+static void dense_calls_of_any_thread_need_no_executor(void) {
+  mps_device *device = WRAPPER();
+  mps_stream *stream = mps_stream_default(device);
+  dense(stream, true, 10.0); /* the smallest work: at once */
+  CHECK_INT(mps_stream_completed(stream), 1);
+  dispatch(stream, "before", 1000.0);
+  dense(stream, true, 1000.0);
+  dispatch(stream, "behind", 1000.0);
+  CHECK_OK(mps_stream_synchronize(stream)); /* the waiter's work, all of it */
+  CHECK_INT(mps_stream_completed(stream), 4);
+  CHECK_INT(stream->executor_state, MPS_EXECUTOR_NONE);
+  dense(stream, true, 1000.0);
+  dense(stream, false, 1000.0); /* behind it nobody but the executor may go on */
+  dense(stream, true, 1000.0);
+  CHECK_OK(mps_stream_synchronize(stream));
+  CHECK_INT(mps_stream_completed(stream), 7);
+  CHECK_INT(stream->executor_state, MPS_EXECUTOR_STARTED);
+  dense(stream, true, 1000.0);
+  CHECK_OK(mps_stream_synchronize(stream));
+  CHECK(mps_stream_query(stream));
+  mps_device_release(device);
+}
+
 static void steps_of_all_sizes_fit(void) {
   mps_device *device = WRAPPER();
   mps_stream *stream = mps_stream_default(device);
@@ -543,6 +574,7 @@ int main(void) {
   RUN(steps_run_in_order);
   RUN(the_smallest_work_is_done_at_once);
   RUN(small_work_waits_for_a_reason);
+  RUN(dense_calls_of_any_thread_need_no_executor);
   RUN(steps_of_all_sizes_fit);
   RUN(encoding_does_not_run_away);
   RUN(bytes_move);
