@@ -211,7 +211,7 @@ class OperatorCase(Case):
                     continue
                 self.one(checks, place, number, sample)
         if "sparse" in checks:
-            for number, (layout, sample) in enumerate(samples_.sparse_samples(self.entry, self.dtype, limit)):
+            for number, (_, sample) in enumerate(samples_.sparse_samples(self.entry, self.dtype, limit)):
                 arguments = operator_arguments(sample)
                 if has_double(arguments):
                     self.double += 1

@@ -144,8 +144,9 @@ def traced_operators(names):
     for name in sorted(set(names) - UNTRACEABLE):
         calls = []
         for arguments, sample in first_samples(OPERATORS[name]):
-            with contextlib.suppress(Exception), entries.traced() as calls:
+            with contextlib.suppress(Exception), entries.traced() as seen:
                 entries.exercise(OPERATORS[name], arguments, sample)
+            calls += seen
         yield name, calls
 
 

@@ -175,7 +175,7 @@ LAYERS = {
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_of_any_layout(name):
-    for layout, x in layouts(make((6, 8))):
+    for _, x in layouts(make((6, 8))):
         compare(LAYERS[name], x, rtol=1e-4, atol=1e-4)  # equal rows have a variance of nothing but rounding
     turned = make((8, 12))[:, ::2]
     compare_gradients(lambda x: LAYERS[name](x.t()), turned, rtol=1e-3, atol=1e-4)

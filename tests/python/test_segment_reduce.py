@@ -117,7 +117,7 @@ def test_out():
 
 
 def test_errors():
-    x, (lengths, offsets) = make((6, 4)), bounds(1, 5)
+    x, (lengths, _) = make((6, 4)), bounds(1, 5)
     reduce = torch.segment_reduce
     compare_errors(lambda x, n: reduce(x, "median", lengths=n), x, lengths)
     compare_errors(lambda x: reduce(x, "sum"), x)
