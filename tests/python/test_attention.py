@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """scaled_dot_product_attention against the CPU: masks, causal, scale, grouped heads, layouts, gradients, errors, speed."""
-import time
 
 import pytest
 import torch
@@ -128,27 +127,3 @@ def test_errors():
     compare_errors(lambda q, k, v: attention(q, k, v, dropout_p=1.5), q, k, v)
     compare_errors(attention, q, k[:, :2], v[:, :2], same_text=False)
     compare_errors(attention, q, k, v, torch.ones(3, 3), same_text=False)
-
-
-def best(function, n=7):
-    function()
-    times = []
-    for _ in range(n):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def test_speed():
-    for shape, is_causal in [((2, 8, 64, 64), False), ((4, 8, 256, 64), False), ((1, 8, 1024, 64), True)]:
-        cpu = [make(shape, seed=i) for i in range(3)]
-        mps = [t.to("mps") for t in cpu]
-
-        def run():
-            attention(*mps, is_causal=is_causal)
-            torch.mps.synchronize()
-
-        with torch.no_grad():
-            reference = best(lambda: attention(*cpu, is_causal=is_causal))
-            print(f"attention {shape}: cpu / mps = {reference / best(run):.2f} (cpu {reference * 1e6:.0f} us)")

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Convolutions against the CPU: dimensions, groups, dilation, padding, transposed, layouts, dtypes, empty batches, gradients, errors, speed."""
-import time
 
 import pytest
 import torch
@@ -151,27 +150,3 @@ def test_errors():
     compare_errors(lambda x, w: F.conv_transpose2d(x, w, padding=1), torch.ones(1, 1, 3, 1), torch.ones(1, 1, 2, 2))
     compare_errors(F.conv2d, x, w.half(), same_text=False)
     compare_errors(F.conv2d, x.bool(), w.bool())
-
-
-def best(function, n=7):
-    function()
-    times = []
-    for _ in range(n):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def test_speed():
-    for shape, weight, options in [((16, 64, 56, 56), (64, 64, 3, 3), {"padding": 1}), ((1, 64, 56, 56), (64, 64, 3, 3), {"padding": 1}),
-                                   ((8, 3, 224, 224), (64, 3, 7, 7), {"stride": 2, "padding": 3}), ((2, 8, 16, 16), (8, 8, 3, 3), {"padding": 1})]:
-        x, w = make(shape), make(weight, seed=1)
-        y, v = x.to("mps"), w.to("mps")
-
-        def run():
-            F.conv2d(y, v, **options)
-            torch.mps.synchronize()
-
-        cpu = best(lambda: F.conv2d(x, w, **options))
-        print(f"conv2d {shape} {weight}: cpu / mps = {cpu / best(run):.2f} (cpu {cpu * 1e6:.0f} us)")

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Matrix products against the CPU: dtypes, layouts, empty dimensions, beta and alpha, conjugates, outputs, gradients, errors, speed."""
-import time
 
 import pytest
 import torch
@@ -194,31 +193,6 @@ def test_einsum_and_matmul():
     compare(lambda a, b: torch.einsum("bij,bjk->ik", a, b), make((2, 3, 4)), make((2, 4, 5), seed=1), **loose)
     compare(lambda a, b: torch.tensordot(a, b, dims=([1, 0], [0, 1])), make((3, 4, 2)), make((4, 3, 5), seed=1), **loose)
 
-
-def best(function, n=15):
-    function()
-    times = []
-    for _ in range(n):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def test_speed():
-    for dtype, sizes in ((torch.float32, (8, 64, 256, 1024)), (torch.bfloat16, (256, 1024)), (torch.float16, (256,))):
-        for n in sizes:
-            a, b = make((n, n), dtype), make((n, n), dtype, seed=1)
-            x, y = a.to("mps"), b.to("mps")
-
-            def run(count=10 if n < 512 else 1):
-                for _ in range(count):
-                    torch.mm(x, y)
-                torch.mps.synchronize()
-                return count
-
-            cpu = best(lambda: [torch.mm(a, b) for _ in range(10 if n < 512 else 1)])
-            print(f"mm {dtype} {n}: cpu / mps = {cpu / best(run):.2f} (cpu {cpu * 1e6:.0f} us)")
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
