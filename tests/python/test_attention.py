@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """scaled_dot_product_attention against the CPU: masks, causal, scale, grouped heads, layouts, gradients, errors, speed."""
-
 import pytest
 import torch
 from torch.nn import functional as F

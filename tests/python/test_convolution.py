@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Convolutions against the CPU: dimensions, groups, dilation, padding, transposed, layouts, dtypes, empty batches, gradients, errors, speed."""
-
 import pytest
 import torch
 from torch.nn import functional as F

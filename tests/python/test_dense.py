@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matrix products against the CPU: dtypes, layouts, empty dimensions, beta and alpha, conjugates, outputs, gradients, errors, speed."""
-
+"""Matrix products against the CPU: dtypes, layouts, empty dimensions, beta and alpha, conjugates, outputs, gradients, errors."""
 import pytest
 import torch
 from torch.nn import functional as F
@@ -192,7 +191,6 @@ def test_einsum_and_matmul():
     compare(torch.matmul, make((4,)), make((5, 4, 2), seed=1), **loose)
     compare(lambda a, b: torch.einsum("bij,bjk->ik", a, b), make((2, 3, 4)), make((2, 4, 5), seed=1), **loose)
     compare(lambda a, b: torch.tensordot(a, b, dims=([1, 0], [0, 1])), make((3, 4, 2)), make((4, 3, 5), seed=1), **loose)
-
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
