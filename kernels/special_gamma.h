@@ -126,7 +126,7 @@ inline float zeta(float s, float q) {
     a += 1.0f;
     term = metal::pow(a, -s);
     sum += term;
-    if (metal::fabs(term) < metal::fabs(sum) * 6.0e-8f) return sum;
+    if ((term == 0.0f && a > 0.0f) || metal::fabs(term) < metal::fabs(sum) * 6.0e-8f) return sum;
   }
   sum += term * a / (s - 1.0f) - 0.5f * term;
   float factor = 1.0f, k = 0.0f;
@@ -206,6 +206,7 @@ inline float gamma_small_complement(float a, float x) {
 // Temme's uniform expansion for large a (DLMF 8.12.3): Q = erfc(eta sqrt(a/2)) / 2 + R, P = erfc(-eta sqrt(a/2)) / 2 - R.
 inline float gamma_uniform(float a, float x, bool upper) {
   float phi = excess(x, a);
+  if (a * phi > 110.0f) return (x > a) == upper ? 0.0f : 1.0f; // the polynomials below may be infinite here
   float eta = metal::sqrt(2.0f * (phi > 0.0f ? phi : 0.0f));
   eta = x < a ? -eta : eta;
   float c0 = -0.333333333f + eta * (0.0833333333f + eta * (-0.0148148148f + eta * (0.00115740741f + eta * (0.000352733686f +
@@ -221,22 +222,24 @@ inline float gamma_uniform(float a, float x, bool upper) {
 
 // The regularised lower incomplete gamma function P(a, x).
 inline float igamma(float a, float x) {
-  if (!(x >= 0.0f) || !(a >= 0.0f)) return not_a_number();
+  if (x < 0.0f || a < 0.0f) return not_a_number();
   if (a == 0.0f) return x > 0.0f ? 1.0f : not_a_number();
   if (x == 0.0f) return 0.0f;
   if (a == infinity()) return x == infinity() ? not_a_number() : 0.0f;
   if (x == infinity()) return 1.0f;
+  if (x != x || a != a) return x + a;
   if (a > OPENMPS_GAMMA_LARGE) return gamma_uniform(a, x, false);
   return x < a + 1.0f ? gamma_series(a, x) : 1.0f - gamma_fraction(a, x);
 }
 
 // The regularised upper incomplete gamma function Q(a, x).
 inline float igammac(float a, float x) {
-  if (!(x >= 0.0f) || !(a >= 0.0f)) return not_a_number();
+  if (x < 0.0f || a < 0.0f) return not_a_number();
   if (a == 0.0f) return x > 0.0f ? 0.0f : not_a_number();
   if (x == 0.0f) return 1.0f;
   if (a == infinity()) return x == infinity() ? not_a_number() : 1.0f;
   if (x == infinity()) return 0.0f;
+  if (x != x || a != a) return x + a;
   if (a > OPENMPS_GAMMA_LARGE) return gamma_uniform(a, x, true);
   if (x < 1.1f && a < 1.0f) return gamma_small_complement(a, x);
   return x < a + 1.0f ? 1.0f - gamma_series(a, x) : gamma_fraction(a, x);

@@ -65,6 +65,16 @@ def pole(x, *_):
     return (x <= 0) & (x == x.round()) if x.dtype != torch.bool else ~x
 
 
+def pole_or_infinite(x, *_):
+    return pole(x) | x.isinf()
+
+
+def zeta(s, q, *_):
+    """Infinities; powers so high that the CPU's corrections become NaN where the sum is 0; sums of powers of both signs beyond float's range."""
+    s, q = (torch.as_tensor(x, dtype=torch.float64) for x in (s, q))
+    return s.isinf() | q.isinf() | (s > 1e6) | ((s > 100) & (q < 0))
+
+
 def power(x, y, *_):
     involved = [t for t in (x, y) if isinstance(t, torch.Tensor) and t.is_complex()]
     if not involved:
@@ -82,8 +92,9 @@ ELEMENTS = {
     "nn.functional.silu.complex": near_pole,  # 1 and exp(-x) cancel: both devices are far from the truth
     "__radd__": infinite,  # adding infinity to a complex number makes the other part NaN on the CPU, where alpha = 1 multiplies it
     **{name: complex_infinite for name in ("add", "sub", "rsub", "__rsub__")},
-    "polygamma.*": pole,  # poles: the CPU gives a large finite number
-    "special.polygamma.*": pole,
+    "polygamma.*": pole_or_infinite,  # poles: the CPU gives a large finite number; and NaN at infinity
+    "special.polygamma.*": pole_or_infinite,
+    "special.zeta": zeta, "special.bessel_*": infinite, "special.modified_bessel_i*": infinite,  # limits, where the CPU gives NaN
     "i0": infinite, "special.i0e": infinite, "special.i1": infinite, "special.i1e": infinite,  # the CPU gives NaN at infinity
 }
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Functions of torch.special whose truth is worked out here."""
+import math
 import decimal
 
 import torch
@@ -43,3 +44,14 @@ def test_airy_ai():
         x = make((100,), dtype)
         torch.testing.assert_close(torch.special.airy_ai(x.to("mps")).cpu(), torch.special.airy_ai(x.float()).to(dtype))
     compare_errors(torch.special.airy_ai, torch.tensor([1j]), same_text=False)
+
+
+def test_zeta_and_incomplete_gamma_far_away():
+    """Where powers underflow or ratios are huge, the limits; NaN beside infinities as on the CPU."""
+    s = torch.tensor([40.0, 60.0, 200.0, 80.0, 255.0, 1e4, 30.0, 2.0, 5.0, 38.0])
+    q = torch.tensor([50.0, 1e3, 30.0, 200.0, 255.0, 1e4, 100.0, 1e20, -1001.2, 10.0])
+    torch.testing.assert_close(torch.special.zeta(s.to("mps"), q.to("mps")).cpu(), torch.special.zeta(s, q), rtol=1e-5, atol=1e-37)
+    numbers = torch.tensor([0.0, 1e-3, 1.0, 150.0, 501.0, 13437.7, 4988429.0, 1e20, math.inf, math.nan])
+    a, x = numbers.repeat_interleave(len(numbers)), numbers.repeat(len(numbers))
+    for function in (torch.special.gammainc, torch.special.gammaincc):
+        torch.testing.assert_close(function(a.to("mps"), x.to("mps")).cpu(), function(a, x), rtol=2e-3, atol=1e-6, equal_nan=True)
