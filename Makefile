@@ -45,7 +45,8 @@ bench: build ## cpu and mps side by side
 	$(BIN)/python bench/ratio.py
 
 docs: build ## the coverage page, written from the operator table
-	$(BIN)/python tools/coverage_page.py > docs/coverage.md
+	$(BIN)/python tools/coverage_page.py > build/coverage.md
+	mv build/coverage.md docs/coverage.md
 
 lint: $(VENV)/installed-dev ## who includes whom; mistakes that ruff finds in Python
 	$(BIN)/python tools/check_includes.py

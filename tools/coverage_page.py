@@ -42,6 +42,8 @@ def probe():
     excluded = [Rules("never.txt"), Rules("not_yet.txt")]
     served, found = entries.served_by(), {}
     for place, (name, op) in enumerate(OPERATORS.items()):
+        if name in entries.UNTRACEABLE:
+            continue
         for dtype in dtypes_of(op):
             if any(rules.find(f"{name}:{name_of(dtype)}", "forward") for rules in excluded):
                 continue

@@ -117,8 +117,6 @@ def cpu_calls(calls):
             yield call, next((a for a in around if any(d.startswith("mps") for _, d in a.tensors + a.results)), None)
 
 
-# torch's trace asks compressed sparse tensors for strides, and ends the process. tests/python/test_sparse_compressed.py compares these with the CPU.
-UNTRACEABLE = {"sparse.sampled_addmm", "sparse.mm.reduce"}
 
 # No sample of these reaches mps: CUDA's alone, float8 or double precision, no tensors (broadcast_shapes) or a split by a CPU tensor, no samples on a CPU.
 UNSEEN = {
@@ -141,7 +139,7 @@ def first_samples(op):
 def traced_operators(names):
     """(operator, the calls it made); without calls where there is no sample."""
     warnings.simplefilter("ignore")
-    for name in sorted(set(names) - UNTRACEABLE):
+    for name in sorted(set(names) - entries.UNTRACEABLE):
         calls = []
         for arguments, sample in first_samples(OPERATORS[name]):
             with contextlib.suppress(Exception), entries.traced() as seen:
