@@ -146,7 +146,9 @@ def find_sources(root, temporary, skip):
     for path in headers:
         if "device" in tree.text(path):
             folders, files = tree.reach(path)
-            sources.append(Source(str(path.relative_to(root)), path, folders))
+            file = temporary / f"{path.stem}-{len(sources)}.metal"  # a header is read behind what its includer brings
+            file.write_text(f'#include <metal_stdlib>\nusing namespace metal;\n#include "{path}"\n')
+            sources.append(Source(str(path.relative_to(root)), file, folders))
     for path in others:
         if path.suffix not in TEXT_SUFFIXES or path.stat().st_size > 4 << 20 or "test" in path.name:
             continue
@@ -161,7 +163,7 @@ def find_sources(root, temporary, skip):
 
 def compile_one(source, options, temporary, number):
     output = temporary / f"{number}.o"
-    command = [options.compiler, "--clang", options.clang, "--include", ROOT / "kernels/include", "--core", ROOT / "src", options.effort]
+    command = [options.compiler, "--clang", options.clang, "--include", options.headers, "--core", ROOT / "src", options.effort]
     for folder in [*source.folders, *options.include][:15]:
         command += ["-I", folder]
     try:
@@ -245,6 +247,7 @@ def main():
     parser.add_argument("--include", "-I", action="append", default=[], type=pathlib.Path, help="a further folder for #include")
     parser.add_argument("--skip", type=re.compile, help="paths that match this pattern are left out")
     parser.add_argument("--only", type=re.compile, help="only sources whose name matches this pattern")
+    parser.add_argument("--headers", type=pathlib.Path, default=ROOT / "kernels/include", help="the folder of metal_stdlib")
     parser.add_argument("--compiler", type=pathlib.Path, default=ROOT / "build/dev/bin/openmps-metal")
     parser.add_argument("--clang", default=clang())
     parser.add_argument("--code", dest="effort", action="store_const", const="-O0", default="-fsyntax-only",

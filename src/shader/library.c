@@ -124,7 +124,7 @@ static mps_status compile_in(const char *folder, const char *level, const char *
   const char *includes[MAX_INCLUDES + 1];
   split_folders(mps_option_string(MPS_OPTION_SHADER_INCLUDE), folders, sizeof folders, includes);
   mps_compile_options options = {.level = level, .includes = includes, .display_name = name, .display_source = source,
-                                 .implicit_metal = true, .table = true, .quiet = true,
+                                 .table = true, .quiet = true,
                                  .fast_math = mps_option_bool(MPS_OPTION_FAST_MATH), .timeout_ms = COMPILE_TIMEOUT_MS};
   mps_reading reading;
   char *text;
