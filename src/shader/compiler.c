@@ -325,7 +325,7 @@ static bool may_be_undefined(const char *name, size_t length) {
 }
 
 /* The linker warns of each undefined symbol; the first one that is not allowed is the error. */
-static mps_status check_undefined(const char *text, const char *output) {
+static mps_status check_undefined(const char *text, const char *file) {
   static const char mark[] = "undefined symbol: ";
   for (const char *p = text; (p = strstr(p, mark)) != NULL;) {
     p += sizeof mark - 1;
@@ -333,7 +333,7 @@ static mps_status check_undefined(const char *text, const char *output) {
     if (may_be_undefined(p, length)) continue;
     const char *by = strstr(p, ">>> referenced by ");
     const char *where = by ? by + 18 : "";
-    return mps_error_set(MPS_STATUS_COMPILE_ERROR, "%s: error: a kernel calls '%.*s', which kernels do not have (%.*s)", output, (int)length,
+    return mps_error_set(MPS_STATUS_COMPILE_ERROR, "%s: error: a kernel calls '%.*s', which kernels do not have (%.*s)", file, (int)length,
                          p, (int)strcspn(where, "\n"), where);
   }
   return MPS_STATUS_OK;
@@ -368,7 +368,7 @@ mps_status mps_compiler_link(const mps_compiler *compiler, const char *const *ob
   MPS_TRY(run(&c, options, &text, &code));
   mps_status status = MPS_STATUS_OK;
   if (code != 0) status = mps_error_set_text(MPS_STATUS_COMPILE_ERROR, text);
-  else status = check_undefined(text, output);
+  else status = check_undefined(text, options->display_name ? options->display_name : output);
   if (status != MPS_STATUS_OK) remove(output);
   free(text);
   return status;

@@ -346,7 +346,7 @@ uint32_t mps_reading_column(const mps_reading *reading, const char *file, uint32
   while (token + 1 < last && reading->positions[token + 1] <= position) token++;
   if (is_generated(reading, reading->positions[token], position)) return 0;
   uint32_t inside = position > reading->positions[token] ? position - reading->positions[token] : 0;
-  if (inside >= list->tokens[token].length) inside = 0;
+  if (inside > list->tokens[token].length) inside = 0; /* equal: behind it, where something is missing */
   if (!source_line) return list->tokens[token].start - list->lines[text_line].start + inside + 1;
   mps_token_list user;
   if (mps_lex(source_line, strlen(source_line), &user) != MPS_STATUS_OK) return column;

@@ -260,7 +260,7 @@ static bool find_function_name(reader *r, uint32_t begin, uint32_t end, uint32_t
     char c = token_first(r, i);
     if (c == '(' || c == '[') {
       i = r->partner[i];
-    } else if (token_word(r, i) && !r->edits[i].text) {
+    } else if (token_word(r, i) && !r->edits[i].text && !token_is(r, i, "void")) { /* "void ::space::kernel" */
       *out_begin = i;
       while (token_is(r, i + 1, "::") && token_word(r, i + 2)) i += 2;
       if (token_punct(r, i + 1, '<')) i = mps_reader_close_angle(r, i + 1, end);
@@ -297,6 +297,8 @@ static void instantiate(reader *r, const declaration *d, const kernel_attributes
     mps_reader_fail(r, d->begin, "an instantiation of a kernel needs the kernel's name");
     return;
   }
+  bool global = token_is(r, name - 1, "::"); /* "void ::(*pointer)" would be something else */
+  if (global) mps_reader_blank(r, name - 1, name);
   uint32_t simple = name; /* the last part of a qualified name */
   for (uint32_t i = name; i + 2 < finish && token_is(r, i + 1, "::"); i += 2) simple = i + 2;
   const kernel_template *from = find_template(r, simple);
@@ -313,7 +315,7 @@ static void instantiate(reader *r, const declaration *d, const kernel_attributes
     for (size_t i = 0; i < chosen.count; i++)
       if (chosen.items[i].threadgroup) reach |= REACH_THREADGROUP;
     const char *max_threads = attributes->max_threads ? attributes->max_threads : from ? from->max_threads : NULL;
-    const char *full_name = mps_reader_render(r, name, finish);
+    const char *full_name = mps_reader_text(r, "%s%s", global ? "::" : "", mps_reader_render(r, name, finish));
     unsigned n = (unsigned)r->kernels.count;
     const char *entry = entry_text(r, attributes->host_name, max_threads, reach, assign_roles(r, simple, &chosen));
     r->edits[d->begin].text = "static constexpr";

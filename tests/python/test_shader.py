@@ -105,6 +105,7 @@ def test_a_source_may_be_empty_of_kernels():
     ("#include <c10/metal/utils.h>\n#include <metal_stdlib>\n\nkernel void f(device float *x) {\n\tx[0] = c10::metal::absent(1);\n}", 5, 21, "no member named 'absent'"),
     ("kernel void f(device float *x) { /* äöü */ y[0] = 1; }", 1, 44, "undeclared identifier 'y'"),
     ("kernel void f(device float *x, uint i [[thread_position_in_grid]], uint j [[thread_position_in_grid]]) { x[i] = k; }", 1, 113, "identifier 'k'"),
+    ("kernel void f(device float *x) { x[0] = x[1] }", 1, 45, "expected ';'"),
     ("kernel void f(device float *x, float y) {}", 1, 32, "parameter 2 of kernel 'f' has no attribute"),
     ("#include <absent.h>\n", 1, 10, "'absent.h' file not found"),
     ("#define ONE one\nkernel void f(device float *x) {\n  x[0] = 1.5 + ONE;\n}", 3, 16, "undeclared identifier 'one'"),
@@ -123,6 +124,11 @@ def test_all_errors_of_a_source_are_told():
     with pytest.raises(SyntaxError) as caught:
         torch.mps.compile_shader("kernel void f(device float *x) {\n  x[0] = a;\n  x[1] = b;\n}")
     assert [line.split(": ")[0] for line in caught.value.msg.splitlines()] == ["program_source:2:10", "program_source:3:10"]
+
+
+def test_a_function_that_is_only_declared_is_told_by_name():
+    with pytest.raises(SyntaxError, match=r"^program_source: error: a kernel calls 'absent\(float\)'"):
+        torch.mps.compile_shader("float absent(float x);\nkernel void f(device float *x) { x[0] = absent(1); }")
 
 
 def test_a_source_is_text_without_null_bytes():
