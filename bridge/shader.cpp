@@ -370,7 +370,7 @@ void dispatch(mps_encoder *encoder, const Dimensions &given, const std::optional
   uint32_t group[3];
   std::copy(given.begin(), given.end(), threads);
   choose_group(given, wanted, kernel.info().max_threads_per_threadgroup, group);
-  // What a thread does is not known: enough that nobody runs a long one in place of queueing it.
+  // What a thread does is not known: a guess.
   mps_encoder_set_cost(encoder, 1000.0 + 2.0 * static_cast<double>(threads[0]) * static_cast<double>(threads[1]) * static_cast<double>(threads[2]));
   mps_status status = MPS_STATUS_OK;
   {

@@ -146,7 +146,8 @@ static void write_step(const mps_encoder *encoder, mps_step_dispatch *step, uint
   memcpy(step->group, group, sizeof step->group);
   memcpy(step->threadgroup_bytes, encoder->threadgroup_bytes, sizeof step->threadgroup_bytes);
   step->argument_count = count;
-  step->indirect = encoder->indirect;
+  step->unknown = !mps_library_is_builtin(encoder->pipeline->library);
+  step->indirect = (uint16_t)encoder->indirect;
   char *inline_bytes = (char *)step + aligned((uint32_t)(sizeof *step + count * sizeof step->arguments[0]));
   for (uint32_t i = 0; i < count; i++) {
     mps_step_argument *to = &step->arguments[i];

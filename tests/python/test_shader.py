@@ -597,3 +597,25 @@ def test_kernels_write_for_autograd_functions(shader):
     x = torch.arange(6.0, device="mps").reshape(2, 3).requires_grad_()
     Twice.apply(x).mul(torch.arange(3.0, device="mps")).sum().backward()
     assert x.grad.tolist() == [[0, 2, 4], [0, 2, 4]]
+
+
+def test_an_interrupt_ends_the_wait_for_a_long_kernel(python):
+    finished = python("""
+        import signal, time, torch
+        library = torch.mps.compile_shader("kernel void slow(device float *x, constant int &turns, uint i [[thread_position_in_grid]]) {"
+                                           "  float v = x[i]; for (int t = 0; t < turns; t++) v = metal::sin(v) + 1; x[i] = v; }")
+        x = torch.ones(64, device="mps")
+        for _ in range(20):
+            library.slow(x, 2_000_000)
+        signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+        for wait in (torch.mps.synchronize, lambda: globals().pop("library")):  # its last reference: what it runs is waited for
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            begin = time.monotonic()
+            try:
+                wait()
+                time.sleep(5)
+                print("not interrupted")
+            except KeyboardInterrupt:
+                print("interrupted" if time.monotonic() - begin < 2 else "late")
+    """)
+    assert finished.out.split("\n")[:2] == ["interrupted"] * 2 and finished.code == 0, finished.out + finished.err
