@@ -83,6 +83,7 @@ struct mps_stream {
   _Atomic uint64_t committed;   /* steps up to here run without delay; grows under lock */
   _Atomic uint64_t wake_at;     /* lowest serial that somebody waits for; UINT64_MAX = nobody */
   _Atomic(struct mps_buffer *) error_buffer; /* holds the kernel error record */
+  _Atomic(struct mps_buffer *) message_buffer; /* holds what user kernels report (c10/metal/error.h) */
 
   /* The runner's, whoever it is; handed over with the role, under lock. */
   _Alignas(64) _Atomic uint64_t completed; /* last serial done */

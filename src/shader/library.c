@@ -136,6 +136,21 @@ static mps_status compile_in(const char *folder, const char *level, const char *
   return mps_compiler_link(&compiler, objects, 1, count, &options, library_path);
 }
 
+void mps_library_add_include(const char *folder) {
+  static mps_mutex lock = MPS_MUTEX_INITIALIZER;
+  char list[1024];
+  mps_mutex_lock(&lock);
+  const char *before = mps_option_string(MPS_OPTION_SHADER_INCLUDE);
+  int length = snprintf(list, sizeof list, "%s%s%s", before, before[0] ? ":" : "", folder);
+  if (length > 0 && (size_t)length < sizeof list) mps_option_set(MPS_OPTION_SHADER_INCLUDE, list);
+  else MPS_LOG(SHADER, WARNING, "the list of folders that shaders include from is too long: %s is left out", folder);
+  mps_mutex_unlock(&lock);
+}
+
+void mps_library_offer_compiler(const char *path) {
+  if (!mps_option_string(MPS_OPTION_CLANG)[0]) mps_option_set(MPS_OPTION_CLANG, path);
+}
+
 /* A name that may stand in a #line directive and in messages. */
 static void clean_name(const char *name, char *out, size_t capacity) {
   snprintf(out, capacity, "%s", name && name[0] ? name : "program_source");

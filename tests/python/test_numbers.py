@@ -267,3 +267,36 @@ def test_complex_logaddexp():
     a, b = x.repeat_interleave(len(x)), x.repeat(len(x))
     expected, actual = torch.logaddexp(a, b), torch.logaddexp(a.to("mps"), b.to("mps")).cpu()
     torch.testing.assert_close(torch.view_as_real(actual), torch.view_as_real(expected), rtol=1e-5, atol=1e-6, equal_nan=True)
+
+
+def test_complex_logaddexp_near_its_zeros():
+    """Sums of e^a and e^b that cancel, down to 1e-6 of either, against double."""
+    angle = torch.tensor([math.pi, -math.pi, 3.14, -3.1416, 3.0])
+    real = torch.tensor([0.0, 1e-6, -1e-6, 1e-3, -1e-3, 0.1, -0.1, 2.0])
+    difference = torch.complex(real.repeat_interleave(len(angle)), angle.repeat(len(real)))
+    zero = torch.zeros_like(difference)
+    for a, b in ((zero, difference), (difference, zero)):
+        exact = torch.log(torch.exp(a.to(torch.complex128)) + torch.exp(b.to(torch.complex128)))
+        actual = torch.logaddexp(a.to("mps"), b.to("mps")).cpu().to(torch.complex128)
+        for part in (lambda z: z.real, lambda z: z.imag.cos(), lambda z: z.imag.sin()):  # the angle up to whole turns
+            torch.testing.assert_close(part(actual), part(exact), rtol=3e-6, atol=3e-6)
+
+
+@pytest.mark.parametrize("base", [7.5, 2, 1.0, 1, True, 2 - 1j])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.bool, torch.complex64], ids=str)
+def test_pow_of_a_scalar_refuses_what_the_cpu_refuses(base, dtype):
+    """out= of every dtype, and memory that is shared with the exponents."""
+    if dtype == torch.float16 and isinstance(base, complex):
+        base = 2.5  # complex halves: the CPU has no power of them
+    exponent = make((6,), dtype, low=0)
+    for out in (torch.int64, torch.float32, torch.float16, torch.bool, torch.complex64):
+        call = lambda e: torch.pow(base, e, out=torch.zeros(6, dtype=out, device=e.device))  # noqa: E731, B023
+        try:
+            call(exponent)
+        except RuntimeError:
+            compare_errors(call, exponent)
+        else:
+            compare(call, exponent)
+    shared = lambda x: torch.pow(2.0, x[:5], out=x[1:])  # noqa: E731
+    if dtype in (torch.float32, torch.complex64):
+        compare_errors(shared, exponent)
