@@ -134,7 +134,8 @@ std::shared_ptr<Library> compile(const std::string &source) {
   return std::make_shared<Library>(library);
 }
 
-constexpr const char *kNoAir = "it holds AIR, Apple's compiled form, which OpenMPS cannot run yet; compile the Metal source with torch.mps.compile_shader";
+constexpr const char *kNoAir =
+    "it holds AIR, Apple's compiled form, which OpenMPS cannot run yet; compile the Metal source with torch.mps.compile_shader";
 constexpr const char *kNoLibrary = "it is no Metal library: it does not begin with 'MTLB'";
 
 std::shared_ptr<PrecompiledLibrary> load_bytes(const py::bytes &content) {
@@ -423,7 +424,8 @@ void bind_shaders(py::module_ &module) {
   py::class_<Library, std::shared_ptr<Library>> library(module, "_mps_ShaderLibrary", py::module_local());
   library.def("__getattr__", &kernel_named).def("__dir__", &function_names);
   name_class(library);
-  py::class_<PrecompiledLibrary, Library, std::shared_ptr<PrecompiledLibrary>> precompiled(module, "_mps_PrecompiledShaderLibrary", py::module_local());
+  py::class_<PrecompiledLibrary, Library, std::shared_ptr<PrecompiledLibrary>> precompiled(module, "_mps_PrecompiledShaderLibrary",
+                                                                                            py::module_local());
   name_class(precompiled);
   py::class_<Kernel, std::shared_ptr<Kernel>> kernel(module, "_mps_MetalKernel", py::module_local());
   kernel

@@ -3,6 +3,7 @@
 
 Kernels are compiled once for the file (`shader`), or by the test that is about compiling.
 """
+
 import concurrent.futures
 import functools
 import gc
@@ -15,8 +16,18 @@ import torch
 compiled = functools.cache(torch.mps.compile_shader)
 
 DTYPES = {
-    torch.float32: "float", torch.float16: "half", torch.bfloat16: "bfloat", torch.int64: "long", torch.int32: "int", torch.int16: "short",
-    torch.int8: "char", torch.uint8: "uchar", torch.uint16: "ushort", torch.uint32: "uint", torch.uint64: "ulong", torch.bool: "bool",
+    torch.float32: "float",
+    torch.float16: "half",
+    torch.bfloat16: "bfloat",
+    torch.int64: "long",
+    torch.int32: "int",
+    torch.int16: "short",
+    torch.int8: "char",
+    torch.uint8: "uchar",
+    torch.uint16: "ushort",
+    torch.uint32: "uint",
+    torch.uint64: "ulong",
+    torch.bool: "bool",
 }
 
 KERNELS = """
@@ -68,9 +79,11 @@ def test_a_kernel_runs_over_its_first_tensor(shader):
 
 
 def test_a_library_lists_its_kernels():
-    library = torch.mps.compile_shader("kernel void b(device int *x) { x[0] = 1; }\nkernel void a(device int *x) { x[0] = 2; }\n"
-                                       "template <typename T> kernel void t(device T *x) { x[0] = 3; }\n"
-                                       'template [[host_name("t_int")]] kernel void t<int>(device int *);\n')
+    library = torch.mps.compile_shader(
+        "kernel void b(device int *x) { x[0] = 1; }\nkernel void a(device int *x) { x[0] = 2; }\n"
+        "template <typename T> kernel void t(device T *x) { x[0] = 3; }\n"
+        'template [[host_name("t_int")]] kernel void t<int>(device int *);\n'
+    )
     assert dir(library) == ["a", "b", "t_int"]
     assert type(library) is torch._C._mps_ShaderLibrary and type(library.a) is torch._C._mps_MetalKernel
     assert library.a is not library.a
@@ -100,17 +113,30 @@ def test_a_source_may_be_empty_of_kernels():
 
 
 # ---- errors of the source ----
-@pytest.mark.parametrize("source, line, column, words", [
-    ("kernel void f(device float *x) {\n  x[0] = missing + 1;\n}\n", 2, 10, "use of undeclared identifier 'missing'"),
-    ("#include <c10/metal/utils.h>\n#include <metal_stdlib>\n\nkernel void f(device float *x) {\n\tx[0] = c10::metal::absent(1);\n}", 5, 21, "no member named 'absent'"),
-    ("kernel void f(device float *x) { /* äöü */ y[0] = 1; }", 1, 44, "undeclared identifier 'y'"),
-    ("kernel void f(device float *x, uint i [[thread_position_in_grid]], uint j [[thread_position_in_grid]]) { x[i] = k; }", 1, 113, "identifier 'k'"),
-    ("kernel void f(device float *x) { x[0] = x[1] }", 1, 45, "expected ';'"),
-    ("kernel void f(device float *x, float y) {}", 1, 32, "parameter 2 of kernel 'f' has no attribute"),
-    ("#include <absent.h>\n", 1, 10, "'absent.h' file not found"),
-    ("#define ONE one\nkernel void f(device float *x) {\n  x[0] = 1.5 + ONE;\n}", 3, 16, "undeclared identifier 'one'"),
-    ("kernel void f(device float *x) { x[0] = 0.5 * half(1) + unknown; }", 1, 57, "undeclared identifier 'unknown'"),
-])
+@pytest.mark.parametrize(
+    "source, line, column, words",
+    [
+        ("kernel void f(device float *x) {\n  x[0] = missing + 1;\n}\n", 2, 10, "use of undeclared identifier 'missing'"),
+        (
+            "#include <c10/metal/utils.h>\n#include <metal_stdlib>\n\nkernel void f(device float *x) {\n\tx[0] = c10::metal::absent(1);\n}",
+            5,
+            21,
+            "no member named 'absent'",
+        ),
+        ("kernel void f(device float *x) { /* äöü */ y[0] = 1; }", 1, 44, "undeclared identifier 'y'"),
+        (
+            "kernel void f(device float *x, uint i [[thread_position_in_grid]], uint j [[thread_position_in_grid]]) { x[i] = k; }",
+            1,
+            113,
+            "identifier 'k'",
+        ),
+        ("kernel void f(device float *x) { x[0] = x[1] }", 1, 45, "expected ';'"),
+        ("kernel void f(device float *x, float y) {}", 1, 32, "parameter 2 of kernel 'f' has no attribute"),
+        ("#include <absent.h>\n", 1, 10, "'absent.h' file not found"),
+        ("#define ONE one\nkernel void f(device float *x) {\n  x[0] = 1.5 + ONE;\n}", 3, 16, "undeclared identifier 'one'"),
+        ("kernel void f(device float *x) { x[0] = 0.5 * half(1) + unknown; }", 1, 57, "undeclared identifier 'unknown'"),
+    ],
+)
 def test_a_wrong_source_is_a_syntax_error_at_its_place(source, line, column, words):
     with pytest.raises(SyntaxError, match=re.escape(words)) as caught:
         torch.mps.compile_shader(source)
@@ -143,7 +169,10 @@ def test_source_with_headers_written_into_it_compiles():
 
     from torch.utils._cpp_embed_headers import _embed_headers
 
-    lines = ["#include <c10/metal/utils.h>\n", "kernel void f(device float *x, uint i [[thread_position_in_grid]]) { x[i] = c10::metal::max(float(i), 2.0f); }\n"]
+    lines = [
+        "#include <c10/metal/utils.h>\n",
+        "kernel void f(device float *x, uint i [[thread_position_in_grid]]) { x[i] = c10::metal::max(float(i), 2.0f); }\n",
+    ]
     source = _embed_headers(lines, [pathlib.Path(torch.__file__).parent / "include"], set())
     assert "#include <c10" not in source
     x = zeros(4)
@@ -171,8 +200,10 @@ def test_compiled_libraries_of_apple_are_refused_in_words(tmp_path):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_buffers_of_each_dtype(dtype):
     metal = DTYPES[dtype]
-    library = compiled(f"kernel void twist(device {metal} *out, device const {metal} *in, constant {metal} *last, uint i [[thread_position_in_grid]]) "
-                       "{ out[i] = i % 2 ? in[i] : last[0]; }")
+    library = compiled(
+        f"kernel void twist(device {metal} *out, device const {metal} *in, constant {metal} *last, uint i [[thread_position_in_grid]]) "
+        "{ out[i] = i % 2 ? in[i] : last[0]; }"
+    )
     values = torch.tensor([0, 1, 0, 1, 1, 7, 100], dtype=torch.int64).to(dtype)
     x, out = values.to("mps"), zeros(7, dtype=dtype)
     library.twist(out, x, x[6:])
@@ -183,7 +214,9 @@ def test_buffers_of_each_dtype(dtype):
 
 @pytest.mark.parametrize("dtype, metal", [(torch.complex64, "float2"), (torch.complex32, "half2")])
 def test_complex_numbers_are_pairs(dtype, metal):
-    library = compiled(f"kernel void turn(device {metal} *out, constant {metal} *in, uint i [[thread_position_in_grid]]) {{ out[i] = {metal}(-in[i].y, in[i].x); }}")
+    library = compiled(
+        f"kernel void turn(device {metal} *out, constant {metal} *in, uint i [[thread_position_in_grid]]) {{ out[i] = {metal}(-in[i].y, in[i].x); }}"
+    )
     x = torch.complex(torch.arange(5.0), torch.tensor([0.5, -1, 2, 0, 8])).to(dtype)
     out = zeros(5, dtype=dtype)
     library.turn(out, x.to("mps"))
@@ -238,13 +271,16 @@ def test_cpu_scalars_are_read_at_the_call(shader):
     assert x.tolist() == [0, 2.5, 5, 7.5]
 
 
-@pytest.mark.parametrize("value, expected", [
-    (torch.tensor(2.5, dtype=torch.float64), torch.tensor(2.5)),
-    (torch.tensor(1 + 2j, dtype=torch.complex128), torch.tensor(1 + 2j, dtype=torch.complex64)),
-    (torch.tensor(1 + 2j).conj(), torch.tensor(1 - 2j)),
-    (torch.tensor([1.0, 2.0, 3.0])[1], torch.tensor(2.0)),
-    *((torch.tensor(1, dtype=dtype), torch.tensor(1, dtype=dtype)) for dtype in DTYPES),
-])
+@pytest.mark.parametrize(
+    "value, expected",
+    [
+        (torch.tensor(2.5, dtype=torch.float64), torch.tensor(2.5)),
+        (torch.tensor(1 + 2j, dtype=torch.complex128), torch.tensor(1 + 2j, dtype=torch.complex64)),
+        (torch.tensor(1 + 2j).conj(), torch.tensor(1 - 2j)),
+        (torch.tensor([1.0, 2.0, 3.0])[1], torch.tensor(2.0)),
+        *((torch.tensor(1, dtype=dtype), torch.tensor(1, dtype=dtype)) for dtype in DTYPES),
+    ],
+)
 def test_cpu_scalars_of_each_dtype(shader, value, expected):
     expected = expected.resolve_conj().reshape(1).view(torch.uint8)
     out = zeros(expected.numel(), dtype=torch.uint8)
@@ -261,8 +297,12 @@ def test_a_cpu_scalar_counts_as_the_first_tensor(shader):
 
 def test_other_devices_and_layouts_are_refused(shader):
     x = zeros(2)
-    for tensor, words in ((torch.ones(2), "Passed CPU tensor to MPS op"), (torch.ones(1), "Passed CPU tensor to MPS op"),
-                          (torch.ones(2, device="meta"), "Passed META tensor to MPS op"), (x.to_sparse(), "Passed Sparse tensor to a Metal kernel")):
+    for tensor, words in (
+        (torch.ones(2), "Passed CPU tensor to MPS op"),
+        (torch.ones(1), "Passed CPU tensor to MPS op"),
+        (torch.ones(2, device="meta"), "Passed META tensor to MPS op"),
+        (x.to_sparse(), "Passed Sparse tensor to a Metal kernel"),
+    ):
         with pytest.raises(RuntimeError, match=words):
             shader.twice(x, tensor)
         with pytest.raises(RuntimeError, match="Passed"):
@@ -280,17 +320,31 @@ def bytes_of(values, dtype):
     return torch.tensor(values).to(dtype).reshape(-1).view(torch.uint8)
 
 
-@pytest.mark.parametrize("value, dtype", [
-    (5, torch.int64), (-(2**63), torch.int64), (2**63 - 1, torch.int64), (True, torch.int64), (False, torch.int64), (0.1, torch.float32),
-    ([1, 2, -3], torch.int64), ((7,), torch.int64), ([True, False], torch.int64), ([0.5, 1.25], torch.float32), ((0.1, 0.2, 0.3), torch.float32),
-])
+@pytest.mark.parametrize(
+    "value, dtype",
+    [
+        (5, torch.int64),
+        (-(2**63), torch.int64),
+        (2**63 - 1, torch.int64),
+        (True, torch.int64),
+        (False, torch.int64),
+        (0.1, torch.float32),
+        ([1, 2, -3], torch.int64),
+        ((7,), torch.int64),
+        ([True, False], torch.int64),
+        ([0.5, 1.25], torch.float32),
+        ((0.1, 0.2, 0.3), torch.float32),
+    ],
+)
 def test_numbers_and_lists_are_bytes(shader, value, dtype):
     expected = bytes_of(value, dtype)
     assert torch.equal(inline(shader, value, expected.numel()), expected)
 
 
-@pytest.mark.parametrize("name, dtype", [("fp16", torch.float16), ("bf16", torch.bfloat16), ("int32", torch.int32), ("int16", torch.int16),
-                                         ("int8", torch.int8), ("uint8", torch.uint8)])
+@pytest.mark.parametrize(
+    "name, dtype",
+    [("fp16", torch.float16), ("bf16", torch.bfloat16), ("int32", torch.int32), ("int16", torch.int16), ("int8", torch.int8), ("uint8", torch.uint8)],
+)
 def test_numbers_are_cast_as_told(shader, name, dtype):
     for value in (3, 3.75, True, [1, 2, 100], (0.5, 2.25)):
         expected = bytes_of(value, dtype)
@@ -305,25 +359,45 @@ def test_casts_by_number_leave_others_alone(shader):
 
 def test_casts_of_what_does_not_fit(shader):
     assert torch.equal(inline(shader, 300, 1, arg_casts="uint8"), torch.tensor([44], dtype=torch.uint8))
-    assert torch.equal(inline(shader, [1e9, -1e9, float("nan")], 3, arg_casts="int8"), torch.tensor([127, -128, 0], dtype=torch.int8).view(torch.uint8))
+    assert torch.equal(
+        inline(shader, [1e9, -1e9, float("nan")], 3, arg_casts="int8"), torch.tensor([127, -128, 0], dtype=torch.int8).view(torch.uint8)
+    )
     assert torch.equal(inline(shader, 1e300, 4), bytes_of(float("inf"), torch.float32))
 
 
-@pytest.mark.parametrize("casts, words", [
-    ("float32", "Unsupported cast instruction"), ({1: "double"}, "Unsupported cast instruction"), ({1: 3}, "Unsupported cast instruction"),
-    (["fp16"], "Unexpected caster arg type"), (("fp16",), "Unexpected caster arg type"), (16, "Unexpected caster arg type"), ({"1": "fp16"}, "Unexpected caster arg type"),
-])
+@pytest.mark.parametrize(
+    "casts, words",
+    [
+        ("float32", "Unsupported cast instruction"),
+        ({1: "double"}, "Unsupported cast instruction"),
+        ({1: 3}, "Unsupported cast instruction"),
+        (["fp16"], "Unexpected caster arg type"),
+        (("fp16",), "Unexpected caster arg type"),
+        (16, "Unexpected caster arg type"),
+        ({"1": "fp16"}, "Unexpected caster arg type"),
+    ],
+)
 def test_unknown_casts_are_refused(shader, casts, words):
     with pytest.raises(RuntimeError, match=words):
         shader.multiples(zeros(2), 1.0, arg_casts=casts)
 
 
-@pytest.mark.parametrize("value, words", [
-    ([], "Empty list/tuple can not be an argument to metal kernel"), ((), "Empty list/tuple can not be an argument to metal kernel"),
-    ([1, 2.0], "Unexpected argument types"), (["a"], "Unexpected argument types"), ([None], "Unexpected argument types"), ([[1]], "Unexpected argument types"),
-    ("text", "Unsupported argument type"), (None, "Unsupported argument type"), (1j, "Unsupported argument type"), ({1: 2}, "Unsupported argument type"),
-    ([1] * 513, "4104 inline bytes do not fit: all of a dispatch take 1 to 4096"),
-])
+@pytest.mark.parametrize(
+    "value, words",
+    [
+        ([], "Empty list/tuple can not be an argument to metal kernel"),
+        ((), "Empty list/tuple can not be an argument to metal kernel"),
+        ([1, 2.0], "Unexpected argument types"),
+        (["a"], "Unexpected argument types"),
+        ([None], "Unexpected argument types"),
+        ([[1]], "Unexpected argument types"),
+        ("text", "Unsupported argument type"),
+        (None, "Unsupported argument type"),
+        (1j, "Unsupported argument type"),
+        ({1: 2}, "Unsupported argument type"),
+        ([1] * 513, "4104 inline bytes do not fit: all of a dispatch take 1 to 4096"),
+    ],
+)
 def test_other_values_are_refused(shader, value, words):
     with pytest.raises(RuntimeError, match=words):
         shader.bytes(zeros(8, dtype=torch.uint8), value)
@@ -380,7 +454,9 @@ def test_group_sizes(shader):
 
     assert set(sizes(10)[:, 0].tolist()) == {10}  # as many as fit
     many = sizes(2500)
-    assert torch.equal(many[:, 2], torch.arange(2500, dtype=torch.int32) // 1024) and torch.equal(many[:, 1], torch.arange(2500, dtype=torch.int32) % 1024)
+    assert torch.equal(many[:, 2], torch.arange(2500, dtype=torch.int32) // 1024) and torch.equal(
+        many[:, 1], torch.arange(2500, dtype=torch.int32) % 1024
+    )
     assert many[-1, 0] == 2500 - 2048  # the last one is cut
     four = sizes(10, group_size=4)
     assert four[:, 0].tolist() == [4] * 8 + [2] * 2 and four[:, 1].tolist() == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]
@@ -493,7 +569,7 @@ def test_kernels_and_operators_keep_their_order(shader):
         shader.twice(y, x)
         x.copy_(y / 2)
     expected = torch.ones(1000)
-    for turn in range(20):
+    for _ in range(20):
         expected = (expected + 1) * 2 - (expected + 1)
     assert torch.equal(x.cpu(), expected)
 
@@ -511,7 +587,9 @@ def test_a_kernel_runs_on_the_current_stream(shader):
 
 def test_tensors_and_libraries_may_go_while_work_is_queued():
     def work():
-        library = torch.mps.compile_shader("kernel void count(device int *x, device const int *by, uint i [[thread_position_in_grid]]) { x[i] += by[i]; }")
+        library = torch.mps.compile_shader(
+            "kernel void count(device int *x, device const int *by, uint i [[thread_position_in_grid]]) { x[i] += by[i]; }"
+        )
         x = zeros(100000, dtype=torch.int32)
         kernel = library.count
         del library

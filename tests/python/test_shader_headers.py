@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Headers of c10/metal, unchanged from the wheel, in shaders of users: each is included, and functions of it are compared with formulas."""
+
 import functools
 import pathlib
 
@@ -16,8 +17,9 @@ def apply(header, expression, *inputs, out=torch.float32, metal="float"):
     parameters = "".join(f", constant float *{n}s" for n in names)
     values = "".join(f"float {n} = {n}s[i]; " for n in names)
     header = f"#include <c10/metal/{header}.h>\n" + ("#include <c10/metal/special_math.h>\n" if header == "igamma" else "")  # it only declares erfc
-    library = compiled(f"{header}kernel void f(device {metal} *out{parameters}, uint i [[thread_position_in_grid]]) "
-                       f"{{ {values}out[i] = {expression}; }}")
+    library = compiled(
+        f"{header}kernel void f(device {metal} *out{parameters}, uint i [[thread_position_in_grid]]) {{ {values}out[i] = {expression}; }}"
+    )
     result = torch.zeros(inputs[0].numel() if inputs else 64, dtype=out, device="mps")
     library.f(result, *(x.to("mps") for x in inputs))
     return result.cpu()
@@ -32,11 +34,15 @@ def test_each_header_alone(header):
 
 
 def test_the_headers_that_torch_is_known_to_have():
-    assert set(HEADERS) >= {f"{name}.h" for name in ("atomic", "common", "error", "expm1f", "igamma", "indexing", "random", "reduction_utils", "special_math", "utils")}
+    assert set(HEADERS) >= {
+        f"{name}.h" for name in ("atomic", "common", "error", "expm1f", "igamma", "indexing", "random", "reduction_utils", "special_math", "utils")
+    }
 
 
 def test_all_headers_together():
-    library = compiled("".join(f"#include <c10/metal/{header}>\n" for header in HEADERS) + "kernel void f(device float *x) { x[0] = c10::metal::max(1.0f, 2.0f); }")
+    library = compiled(
+        "".join(f"#include <c10/metal/{header}>\n" for header in HEADERS) + "kernel void f(device float *x) { x[0] = c10::metal::max(1.0f, 2.0f); }"
+    )
     x = torch.zeros(1, device="mps")
     library.f(x)
     assert x.item() == 2
@@ -46,36 +52,57 @@ X = torch.linspace(-4, 4, 401)
 POSITIVE = torch.linspace(0.05, 8, 160)
 
 
-@pytest.mark.parametrize("expression, formula, x", [
-    ("erf(a)", torch.erf, X), ("erfc(a)", torch.erfc, X), ("erfinv(a)", torch.erfinv, X / 4.1), ("i0(a)", torch.special.i0, X), ("i0e(a)", torch.special.i0e, X),
-    ("i1(a)", torch.special.i1, X), ("i1e(a)", torch.special.i1e, X), ("log_gamma(a)", torch.lgamma, POSITIVE), ("digamma(a)", torch.digamma, POSITIVE),
-    ("sinc(a)", torch.sinc, X), ("spherical_bessel_j0(a)", torch.special.spherical_bessel_j0, X), ("entr(a)", torch.special.entr, POSITIVE),
-    ("bessel_j0_forward(a)", torch.special.bessel_j0, X), ("bessel_y1_forward(a)", torch.special.bessel_y1, POSITIVE),
-    ("modified_bessel_k0_forward(a)", torch.special.modified_bessel_k0, POSITIVE), ("erfcx(a)", torch.special.erfcx, X),
-    ("chebyshev_polynomial_t_forward(a, 5)", lambda x: torch.special.chebyshev_polynomial_t(x, 5), X / 4),
-    ("hermite_polynomial_h_forward(a, 4)", lambda x: torch.special.hermite_polynomial_h(x, 4), X),
-    ("polygamma(2, a)", lambda x: torch.special.polygamma(2, x), POSITIVE),
-])
+@pytest.mark.parametrize(
+    "expression, formula, x",
+    [
+        ("erf(a)", torch.erf, X),
+        ("erfc(a)", torch.erfc, X),
+        ("erfinv(a)", torch.erfinv, X / 4.1),
+        ("i0(a)", torch.special.i0, X),
+        ("i0e(a)", torch.special.i0e, X),
+        ("i1(a)", torch.special.i1, X),
+        ("i1e(a)", torch.special.i1e, X),
+        ("log_gamma(a)", torch.lgamma, POSITIVE),
+        ("digamma(a)", torch.digamma, POSITIVE),
+        ("sinc(a)", torch.sinc, X),
+        ("spherical_bessel_j0(a)", torch.special.spherical_bessel_j0, X),
+        ("entr(a)", torch.special.entr, POSITIVE),
+        ("bessel_j0_forward(a)", torch.special.bessel_j0, X),
+        ("bessel_y1_forward(a)", torch.special.bessel_y1, POSITIVE),
+        ("modified_bessel_k0_forward(a)", torch.special.modified_bessel_k0, POSITIVE),
+        ("erfcx(a)", torch.special.erfcx, X),
+        ("chebyshev_polynomial_t_forward(a, 5)", lambda x: torch.special.chebyshev_polynomial_t(x, 5), X / 4),
+        ("hermite_polynomial_h_forward(a, 4)", lambda x: torch.special.hermite_polynomial_h(x, 4), X),
+        ("polygamma(2, a)", lambda x: torch.special.polygamma(2, x), POSITIVE),
+    ],
+)
 def test_special_math(expression, formula, x):
     torch.testing.assert_close(apply("special_math", f"c10::metal::{expression}", x), formula(x.double()).float(), rtol=2e-4, atol=2e-5)
 
 
-@pytest.mark.parametrize("header, expression, formula, a, b", [
-    ("special_math", "zeta(a + 1, b)", lambda a, b: torch.special.zeta(a + 1, b), POSITIVE, POSITIVE.flip(0)),
-    ("special_math", "xlogy(a, b)", torch.special.xlogy, POSITIVE, POSITIVE.flip(0)),
-    ("special_math", "logaddexp(a, b)", torch.logaddexp, X, X.flip(0)),
-    ("igamma", "igamma(a, b)", torch.igamma, POSITIVE, POSITIVE.flip(0)), ("igamma", "igammac(a, b)", torch.igammac, POSITIVE, POSITIVE.flip(0)),
-    ("utils", "floor_divide(a, b)", lambda a, b: torch.floor_divide(a.float(), b.float()), X, X.flip(0) + 0.003),
-    ("utils", "remainder(a, b)", lambda a, b: torch.remainder(a.float(), b.float()), X, X.flip(0) + 0.003),
-    ("utils", "fmod(a, b)", lambda a, b: torch.fmod(a.float(), b.float()), X, X.flip(0) + 0.003),
-    ("utils", "pow(a, b)", torch.pow, POSITIVE, X[:160]), ("utils", "hypot(a, b)", torch.hypot, X, X.flip(0)),
-])
+@pytest.mark.parametrize(
+    "header, expression, formula, a, b",
+    [
+        ("special_math", "zeta(a + 1, b)", lambda a, b: torch.special.zeta(a + 1, b), POSITIVE, POSITIVE.flip(0)),
+        ("special_math", "xlogy(a, b)", torch.special.xlogy, POSITIVE, POSITIVE.flip(0)),
+        ("special_math", "logaddexp(a, b)", torch.logaddexp, X, X.flip(0)),
+        ("igamma", "igamma(a, b)", torch.igamma, POSITIVE, POSITIVE.flip(0)),
+        ("igamma", "igammac(a, b)", torch.igammac, POSITIVE, POSITIVE.flip(0)),
+        ("utils", "floor_divide(a, b)", lambda a, b: torch.floor_divide(a.float(), b.float()), X, X.flip(0) + 0.003),
+        ("utils", "remainder(a, b)", lambda a, b: torch.remainder(a.float(), b.float()), X, X.flip(0) + 0.003),
+        ("utils", "fmod(a, b)", lambda a, b: torch.fmod(a.float(), b.float()), X, X.flip(0) + 0.003),
+        ("utils", "pow(a, b)", torch.pow, POSITIVE, X[:160]),
+        ("utils", "hypot(a, b)", torch.hypot, X, X.flip(0)),
+    ],
+)
 def test_functions_of_two(header, expression, formula, a, b):
     torch.testing.assert_close(apply(header, f"c10::metal::{expression}", a, b), formula(a.double(), b.double()).float(), rtol=2e-4, atol=2e-5)
 
 
 def test_expm1():
-    torch.testing.assert_close(apply("expm1f", "c10::metal::expm1f(a)", X), torch.expm1(X.double()).float(), rtol=2e-5, atol=0)  # the header leaves the low part of log(2) out
+    torch.testing.assert_close(
+        apply("expm1f", "c10::metal::expm1f(a)", X), torch.expm1(X.double()).float(), rtol=2e-5, atol=0
+    )  # the header leaves the low part of log(2) out
 
 
 def test_utils():
@@ -87,8 +114,10 @@ def test_utils():
     torch.testing.assert_close(apply("utils", "c10::metal::log1p(a)", POSITIVE), torch.log1p(POSITIVE), rtol=1e-5, atol=1e-7)
     c, d = torch.complex(X, X.flip(0)), torch.complex(X.flip(0), X + 0.5)
     for name, formula in (("mul", torch.mul), ("div", torch.div)):
-        library = compiled("#include <c10/metal/utils.h>\nkernel void f(device float2 *out, constant float2 *a, constant float2 *b, "
-                           f"uint i [[thread_position_in_grid]]) {{ out[i] = c10::metal::{name}(a[i], c10::metal::conj(b[i])); }}")
+        library = compiled(
+            "#include <c10/metal/utils.h>\nkernel void f(device float2 *out, constant float2 *a, constant float2 *b, "
+            f"uint i [[thread_position_in_grid]]) {{ out[i] = c10::metal::{name}(a[i], c10::metal::conj(b[i])); }}"
+        )
         out = torch.zeros(401, dtype=torch.complex64, device="mps")
         library.f(out, c.to("mps"), d.to("mps"))
         torch.testing.assert_close(out.cpu(), formula(c, d.conj()).resolve_conj())
@@ -102,7 +131,9 @@ def test_utils():
 def test_common():
     i = torch.arange(64)
     assert torch.equal(apply("common", "c10::metal::ceil_div(i, 7u)", out=torch.int32, metal="int"), (-(-i // 7)).int())
-    assert torch.equal(apply("common", "c10::metal::round_up(i, 8u) + c10::metal::max_ndim", out=torch.int32, metal="int"), (-(-i // 8) * 8 + 16).int())
+    assert torch.equal(
+        apply("common", "c10::metal::round_up(i, 8u) + c10::metal::max_ndim", out=torch.int32, metal="int"), (-(-i // 8) * 8 + 16).int()
+    )
 
 
 def philox(seed, index):
@@ -129,9 +160,11 @@ def test_random():
 
 
 def test_indexing():
-    library = compiled("#include <c10/metal/indexing.h>\nkernel void f(device float *out, constant float *in, constant long *sizes, constant long *strides, "
-                       "constant uint &ndim, uint i [[thread_position_in_grid]]) {\n"
-                       "  out[i] = c10::metal::val_at_offs<float>(in, c10::metal::offset_from_thread_index(i, sizes, strides, ndim));\n}")
+    library = compiled(
+        "#include <c10/metal/indexing.h>\nkernel void f(device float *out, constant float *in, constant long *sizes, constant long *strides, "
+        "constant uint &ndim, uint i [[thread_position_in_grid]]) {\n"
+        "  out[i] = c10::metal::val_at_offs<float>(in, c10::metal::offset_from_thread_index(i, sizes, strides, ndim));\n}"
+    )
     x = torch.arange(24.0, device="mps")
     view = x.reshape(2, 3, 4).permute(2, 0, 1)
     out = torch.zeros(24, device="mps")
@@ -140,8 +173,10 @@ def test_indexing():
 
 
 def test_registered_operators():
-    library = compiled("#include <c10/metal/indexing.h>\nstruct cube_functor { template <typename T> inline T operator()(const T x) { return x * x * x; } };\n"
-                       "REGISTER_UNARY_OP(cube, float, float);\nREGISTER_UNARY_OP(cube, int, int);\n")
+    library = compiled(
+        "#include <c10/metal/indexing.h>\nstruct cube_functor { template <typename T> inline T operator()(const T x) { return x * x * x; } };\n"
+        "REGISTER_UNARY_OP(cube, float, float);\nREGISTER_UNARY_OP(cube, int, int);\n"
+    )
     assert {"cube_dense_float_float", "cube_strided_float_float", "cube_dense_int_int"} <= set(dir(library))
     x = torch.arange(1000, device="mps", dtype=torch.int32)
     out = torch.empty_like(x)
@@ -149,12 +184,27 @@ def test_registered_operators():
     assert torch.equal(out.cpu(), x.cpu() ** 3)
 
 
-@pytest.mark.parametrize("dtype, metal", [(torch.float32, "float"), (torch.int32, "int"), (torch.float16, "half"), (torch.int16, "short"), (torch.int8, "char"),
-                                          (torch.uint8, "uchar"), (torch.bfloat16, "bfloat"), (torch.bool, "bool"), (torch.int64, "long")], ids=str)
+@pytest.mark.parametrize(
+    "dtype, metal",
+    [
+        (torch.float32, "float"),
+        (torch.int32, "int"),
+        (torch.float16, "half"),
+        (torch.int16, "short"),
+        (torch.int8, "char"),
+        (torch.uint8, "uchar"),
+        (torch.bfloat16, "bfloat"),
+        (torch.bool, "bool"),
+        (torch.int64, "long"),
+    ],
+    ids=str,
+)
 def test_atomic_add(dtype, metal):
-    library = compiled("#include <c10/metal/atomic.h>\nusing c10::metal::AtomicType;\n"
-                       f"kernel void add(device AtomicType<{metal}>::type *out, constant {metal} *in, uint i [[thread_position_in_grid]]) "
-                       f"{{ AtomicType<{metal}>::atomic_add(out, i % 8, in[i]); }}")
+    library = compiled(
+        "#include <c10/metal/atomic.h>\nusing c10::metal::AtomicType;\n"
+        f"kernel void add(device AtomicType<{metal}>::type *out, constant {metal} *in, uint i [[thread_position_in_grid]]) "
+        f"{{ AtomicType<{metal}>::atomic_add(out, i % 8, in[i]); }}"
+    )
     x = (torch.arange(64) % 3).to(dtype)
     out = torch.zeros(8, dtype=dtype, device="mps")
     library.add(out, x.to("mps"), threads=64)
@@ -163,8 +213,10 @@ def test_atomic_add(dtype, metal):
 
 
 def test_atomic_add_of_pairs():
-    library = compiled("#include <c10/metal/atomic.h>\nusing c10::metal::AtomicType;\nkernel void add(device AtomicType<float2>::type *out, constant float2 *in, "
-                       "uint i [[thread_position_in_grid]]) { AtomicType<float2>::atomic_add(out, i % 2, in[i]); }")
+    library = compiled(
+        "#include <c10/metal/atomic.h>\nusing c10::metal::AtomicType;\nkernel void add(device AtomicType<float2>::type *out, constant float2 *in, "
+        "uint i [[thread_position_in_grid]]) { AtomicType<float2>::atomic_add(out, i % 2, in[i]); }"
+    )
     x = torch.complex(torch.arange(1000.0) % 5, torch.ones(1000))
     out = torch.zeros(2, dtype=torch.complex64, device="mps")
     library.add(out, x.to("mps"), threads=1000)
@@ -173,7 +225,9 @@ def test_atomic_add_of_pairs():
 
 @pytest.mark.parametrize("name", ["simd_sum", "simd_prod", "simd_max", "simd_min"])
 def test_reductions_of_one_thread(name):
-    library = compiled(f"#include <c10/metal/reduction_utils.h>\nkernel void f(device float *x, uint i [[thread_position_in_grid]]) {{ x[i] = c10::metal::{name}(x[i]); }}")
+    library = compiled(
+        f"#include <c10/metal/reduction_utils.h>\nkernel void f(device float *x, uint i [[thread_position_in_grid]]) {{ x[i] = c10::metal::{name}(x[i]); }}"
+    )
     x = torch.arange(10.0, device="mps")
     library.f(x, group_size=1)
     assert torch.equal(x.cpu(), torch.arange(10.0))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """torch.compile on mps tensors: Inductor's own Metal kernels, pointwise ones, called as generated code calls them."""
+
 import pytest
 import torch
 from torch._inductor.utils import run_and_get_code
@@ -29,12 +30,20 @@ def check(function, *arguments, tolerance=1e-5, **options):
 X, Y = torch.linspace(-3, 3, 3700).reshape(100, 37), torch.linspace(0.1, 4, 37)
 
 
-@pytest.mark.parametrize("function", [
-    lambda x, y: torch.sin(x) * y + 1, lambda x, y: torch.nn.functional.gelu(x * y), lambda x, y: torch.where(x > y, x, -y).clamp(-1, 2),
-    lambda x, y: torch.special.i0(x) + torch.erf(y) - torch.lgamma(x.abs() + 1), lambda x, y: (x.t().contiguous() + 1, x[:, ::2] * 2, x.flip(0)),
-    lambda x, y: torch.remainder(x, y) + torch.floor_divide(x, y) + torch.fmod(x, y), lambda x, y: torch.cat([x, y.expand(5, 37)]) ** 2,
-    lambda x, y: torch.maximum(x, y).log1p().nan_to_num(),
-], ids=range(8))
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: torch.sin(x) * y + 1,
+        lambda x, y: torch.nn.functional.gelu(x * y),
+        lambda x, y: torch.where(x > y, x, -y).clamp(-1, 2),
+        lambda x, y: torch.special.i0(x) + torch.erf(y) - torch.lgamma(x.abs() + 1),
+        lambda x, y: (x.t().contiguous() + 1, x[:, ::2] * 2, x.flip(0)),
+        lambda x, y: torch.remainder(x, y) + torch.floor_divide(x, y) + torch.fmod(x, y),
+        lambda x, y: torch.cat([x, y.expand(5, 37)]) ** 2,
+        lambda x, y: torch.maximum(x, y).log1p().nan_to_num(),
+    ],
+    ids=range(8),
+)
 def test_pointwise(function):
     check(function, X, Y)
 
