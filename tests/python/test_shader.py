@@ -51,7 +51,9 @@ kernel void group_shape(device uint *out, uint3 p [[thread_position_in_grid]], u
 }
 struct Pointers { array<device float *, 64> at; };
 kernel void through_pointers(constant Pointers &pointers, uint2 p [[thread_position_in_grid]]) { pointers.at[p.y][p.x] = p.y + p.x * 0.25f; }
-kernel void sum_of_two(device float *out, constant array<device const float *, 2> &in, uint i [[thread_position_in_grid]]) { out[i] = in[0][i] + in[1][i]; }
+kernel void sum_of_two(device float *out, constant array<device const float *, 2> &in, uint i [[thread_position_in_grid]]) {
+  out[i] = in[0][i] + in[1][i];
+}
 [[max_total_threads_per_threadgroup(64)]] kernel void limited(device float *x, uint i [[thread_position_in_grid]]) { x[i] = 1; }
 kernel void slow(device float *x, constant int &turns, uint i [[thread_position_in_grid]]) {
   float v = x[i];
@@ -103,9 +105,9 @@ def test_a_kernel_tells_its_limits(shader):
 
 def test_an_unknown_kernel_is_told_by_name(shader):
     with pytest.raises(RuntimeError, match="^Failed to create function state object for: absent"):
-        shader.absent
+        _ = shader.absent
     with pytest.raises(AttributeError):  # names that Python's protocols ask for
-        shader.__wrapped__
+        _ = shader.__wrapped__
 
 
 def test_a_source_may_be_empty_of_kernels():
@@ -562,7 +564,7 @@ def test_operators_report_beside_kernels():
 # ---- order, lifetime, threads ----
 def test_kernels_and_operators_keep_their_order(shader):
     x = torch.ones(1000, device="mps")
-    for turn in range(20):
+    for _ in range(20):
         y = x + 1
         shader.twice(x, y)
         x -= y

@@ -226,7 +226,8 @@ def test_atomic_add_of_pairs():
 @pytest.mark.parametrize("name", ["simd_sum", "simd_prod", "simd_max", "simd_min"])
 def test_reductions_of_one_thread(name):
     library = compiled(
-        f"#include <c10/metal/reduction_utils.h>\nkernel void f(device float *x, uint i [[thread_position_in_grid]]) {{ x[i] = c10::metal::{name}(x[i]); }}"
+        "#include <c10/metal/reduction_utils.h>\n"
+        f"kernel void f(device float *x, uint i [[thread_position_in_grid]]) {{ x[i] = c10::metal::{name}(x[i]); }}"
     )
     x = torch.arange(10.0, device="mps")
     library.f(x, group_size=1)
