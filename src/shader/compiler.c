@@ -239,13 +239,15 @@ static mps_status generate_checked(const mps_compiler *compiler, const char *inp
 }
 
 /* ---- the table of functions ---- */
-/* C and C++ alike; the reader's rows lie in the section mps_functions, whose start the linker names. Returns its length. */
+/* C and C++ alike; the reader's rows lie in the section mps_functions, whose start the linker names. The pointer to the driver's services
+ * is defined by <metal_compute> in each object that has it; in the table's own object it is what is left when none has. Returns the length. */
 static int print_table(char *out, size_t capacity, uint32_t function_count) {
   const char *declared = "extern const mps_host_function *const __start_mps_functions[] __attribute__((visibility(\"hidden\")));\n";
   return snprintf(out, capacity,
     "#ifdef __cplusplus\nextern \"C\" {\n#endif\n%s"
+    "extern __attribute__((weak, visibility(\"hidden\"))) const void *openmps_services;\n"
     "extern __attribute__((visibility(\"default\"))) const mps_host_library_table mps_host_library;\n"
-    "const mps_host_library_table mps_host_library = {MPS_HOST_ABI_VERSION, %u, %s};\n#ifdef __cplusplus\n}\n#endif\n",
+    "const mps_host_library_table mps_host_library = {MPS_HOST_ABI_VERSION, %u, %s, &openmps_services};\n#ifdef __cplusplus\n}\n#endif\n",
     function_count ? declared : "", function_count, function_count ? "__start_mps_functions" : "0");
 }
 

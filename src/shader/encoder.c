@@ -168,7 +168,10 @@ mps_status mps_encoder_dispatch(mps_encoder *encoder, const uint64_t threads[3],
   if (threads[0] == 0 || threads[1] == 0 || threads[2] == 0) return MPS_STATUS_OK;
   uint32_t preferred[3] = {1, 1, 1};
   if (!group) {
-    preferred[0] = mps_device_driver(mps_stream_device(encoder->stream))->limits.preferred_threads_per_threadgroup;
+    const mps_driver_limits *limits = &mps_device_driver(mps_stream_device(encoder->stream))->limits;
+    uint32_t flags = encoder->pipeline ? encoder->pipeline->function->flags : 0;
+    bool together = flags & (MPS_FUNCTION_USES_BARRIER | MPS_FUNCTION_USES_SIMDGROUP); /* then groups as large as Metal's are expected */
+    preferred[0] = together ? limits->max_threads_per_threadgroup : limits->preferred_threads_per_threadgroup;
     if (encoder->pipeline && preferred[0] > encoder->pipeline->info.max_threads_per_threadgroup)
       preferred[0] = encoder->pipeline->info.max_threads_per_threadgroup;
     group = preferred;
