@@ -20,6 +20,7 @@
 #include "shader/cache.h"
 #include "shader/compiler.h"
 #include "shader/process.h"
+#include "shader/source_check.h"
 
 #define COMPILE_TIMEOUT_MS 120000u
 #define MAX_INCLUDES 8
@@ -33,8 +34,9 @@ typedef struct build {
   mps_driver_device *driver;
   mps_compiler compiler;
   mps_compile_options options;
-  const char *includes[MAX_INCLUDES + 1]; /* pieces of `folders` */
-  char folders[1024];
+  const char *includes[MAX_INCLUDES + 1]; /* in `folders` */
+  char folders[MAX_INCLUDES][1024];
+  const char *readable[MAX_INCLUDES + 2]; /* those and our own */
   bool cached; /* there is a cache */
   mps_cache cache;
   mps_cache_key key; /* without what the source includes from `includes` */
@@ -106,14 +108,17 @@ static void make_key(build *b) {
   b->key = mps_cache_key_end(&hash);
 }
 
+static bool is_below(const char *file, const char *folder) {
+  size_t length = strlen(folder);
+  return length > 0 && strncmp(file, folder, length) == 0 && file[length] == '/';
+}
+
 /* The part of `file` below one of the user's folders, and that folder's number; NULL for files elsewhere. */
 static const char *below(const build *b, const char *file, uint32_t *out_folder) {
   for (uint32_t i = 0; b->includes[i]; i++) {
-    size_t length = strlen(b->includes[i]);
-    if (strncmp(file, b->includes[i], length) == 0 && file[length] == '/') {
-      *out_folder = i;
-      return file + length + 1;
-    }
+    if (!is_below(file, b->includes[i])) continue;
+    *out_folder = i;
+    return file + strlen(b->includes[i]) + 1;
   }
   return NULL;
 }
@@ -157,22 +162,49 @@ static mps_status write_source(const char *path, const char *name, const char *s
   return status;
 }
 
-/* Cuts the option at its colons. */
+/* Cuts the option at its colons. The compiler names the files in a folder by the folder's name as it was given, if that is absolute. */
 static void split_folders(build *b) {
   uint32_t count = 0;
-  snprintf(b->folders, sizeof b->folders, "%s", mps_option_string(MPS_OPTION_SHADER_INCLUDE));
-  for (char *rest = b->folders, *folder; count < MAX_INCLUDES && (folder = strsep(&rest, ":")) != NULL;)
-    if (folder[0]) b->includes[count++] = folder;
+  for (const char *p = mps_option_string(MPS_OPTION_SHADER_INCLUDE); *p && count < MAX_INCLUDES;) {
+    char folder[1024], *resolved = NULL;
+    size_t length = strcspn(p, ":");
+    snprintf(folder, sizeof folder, "%.*s", (int)length, p);
+    p += length + (p[length] != 0);
+    if (folder[0] && folder[0] != '/') resolved = realpath(folder, NULL);
+    snprintf(b->folders[count], sizeof b->folders[count], "%s", resolved ? resolved : folder);
+    free(resolved);
+    for (length = strlen(b->folders[count]); length > 1 && b->folders[count][length - 1] == '/';) b->folders[count][--length] = 0;
+    if (length > 0) {
+      b->includes[count] = b->folders[count];
+      count++;
+    }
+  }
   b->includes[count] = NULL;
 }
 
-/* The lines of a list entry: which files of the user's folders were read. */
-static mps_status list_files(const build *b, const mps_reading *reading, char_array *out) {
-  for (uint32_t i = 0; i < reading->tokens.file_count; i++) {
-    const char *file = reading->tokens.files[i];
-    uint32_t folder;
+/* The next file of a Makefile's rule; NULL at its end. */
+static const char *next_dependency(const char *p, char *out, size_t capacity) {
+  size_t length = 0;
+  while (*p == ' ' || *p == '\n' || (*p == '\\' && p[1] == '\n')) p++;
+  for (; *p && *p != ' ' && *p != '\n'; p++) {
+    if (*p == '\\' && p[1] == '\n') break;
+    if ((*p == '\\' && (p[1] == ' ' || p[1] == '#')) || (*p == '$' && p[1] == '$')) p++;
+    if (length + 1 < capacity) out[length++] = *p;
+  }
+  out[length] = 0;
+  return length > 0 ? p : NULL;
+}
+
+/* Which files were read, as the compiler tells: those of the user's folders become the lines of a list entry; there must be none beside
+ * those, our headers and `folder`, where the source lies. */
+static mps_status list_files(const build *b, const char *folder, const char *rule, char_array *out) {
+  char file[1024];
+  for (const char *p = strchr(rule, ':') ? strchr(rule, ':') + 1 : ""; (p = next_dependency(p, file, sizeof file)) != NULL;) {
+    uint32_t number;
+    if (is_below(file, folder) || is_below(file, b->compiler.include) || is_below(file, b->compiler.include_core)) continue;
+    if (!below(b, file, &number))
+      return mps_error_set(MPS_STATUS_COMPILE_ERROR, "%s:1:1: error: the file %s lies outside of the folders that shaders include from", b->name, file);
     size_t length = strlen(file);
-    if (!below(b, file, &folder) || length >= 1024 || strchr(file, '\n')) continue;
     MPS_TRY(MPS_ARRAY_RESERVE(out, length + 2));
     memcpy(out->items + out->count, file, length);
     out->count += length;
@@ -185,17 +217,24 @@ static mps_status list_files(const build *b, const mps_reading *reading, char_ar
 
 /* Leaves a shared object `library_path` in `folder`. */
 static mps_status compile_in(const build *b, const char *folder, const char *library_path, char_array *out_list) {
-  char source_path[300], object_path[300];
+  char source_path[300], object_path[300], rule_path[300];
   snprintf(source_path, sizeof source_path, "%s/source.metal", folder);
   snprintf(object_path, sizeof object_path, "%s/object.o", folder);
   MPS_TRY(write_source(source_path, b->name, b->source));
+  snprintf(rule_path, sizeof rule_path, "%s/object.d", folder);
+  mps_compile_options options = b->options;
+  options.dependency_file = rule_path;
+  options.dependency_target = "object";
   mps_reading reading;
-  char *text;
-  MPS_TRY(mps_compiler_compile(&b->compiler, source_path, object_path, &b->options, &reading, &text, NULL));
+  char *text, *rule;
+  MPS_TRY(mps_compiler_compile(&b->compiler, source_path, object_path, &options, &reading, &text, NULL));
   uint32_t count = reading.kernel_count;
-  mps_status status = list_files(b, &reading, out_list);
   mps_reading_free(&reading);
   free(text);
+  size_t length;
+  MPS_TRY(mps_file_read(rule_path, &rule, &length));
+  mps_status status = list_files(b, folder, rule, out_list);
+  free(rule);
   MPS_TRY(status);
   const char *const objects[] = {object_path};
   return mps_compiler_link(&b->compiler, objects, 1, count, &b->options, library_path);
@@ -252,6 +291,7 @@ static mps_status compile(const build *b, mps_driver_library **out_code) {
 mps_status mps_build(mps_driver_device *driver, const char *source, const char *name, mps_driver_library **out_code, bool *out_cached) {
   *out_code = NULL;
   *out_cached = false;
+  MPS_TRY(mps_source_check(source, name));
   build *b = calloc(1, sizeof *b);
   if (!b) return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory to compile a shader");
   b->source = source;
@@ -263,6 +303,9 @@ mps_status mps_build(mps_driver_device *driver, const char *source, const char *
                                      .fast_math = mps_option_bool(MPS_OPTION_FAST_MATH), .timeout_ms = COMPILE_TIMEOUT_MS};
   mps_status status = mps_compiler_find(&b->compiler);
   if (status == MPS_STATUS_OK) {
+    b->readable[0] = b->compiler.include;
+    memcpy(b->readable + 1, b->includes, sizeof b->includes);
+    b->options.readable = b->readable;
     b->cached = mps_cache_open(&b->cache);
     if (b->cached) make_key(b);
     *out_cached = b->cached && find(b, out_code);
