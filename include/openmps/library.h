@@ -8,6 +8,8 @@
 #ifndef OPENMPS_LIBRARY_H
 #define OPENMPS_LIBRARY_H
 
+#include <stdbool.h>
+
 #include "openmps/stream.h"
 
 #ifdef __cplusplus
@@ -25,6 +27,15 @@ MPS_API MPS_WARN_UNUSED mps_status mps_library_compile(mps_device *device, const
 MPS_API void mps_library_add_include(const char *folder);
 /* The clang or zig to compile with where OPENMPS_CLANG names none. Any thread. */
 MPS_API void mps_library_offer_compiler(const char *path);
+/* What was compiled lies on disk (OPENMPS_CACHE_PATH). Neither call starts a device; another process may use the files meanwhile. */
+typedef struct mps_shader_cache_info {
+  char path[1024]; /* "" = there is no place for it */
+  uint64_t entries, bytes, limit;
+  bool enabled;
+} mps_shader_cache_info;
+MPS_API void mps_shader_cache_get_info(mps_shader_cache_info *out_info);
+/* Removes the files of the cache and nothing else; tells how many, and their bytes. */
+MPS_API void mps_shader_cache_clear(uint64_t *out_entries, uint64_t *out_bytes);
 MPS_API mps_library *mps_library_retain(mps_library *library);
 MPS_API void mps_library_release(mps_library *library); /* accepts NULL */
 MPS_API uint32_t mps_library_function_count(const mps_library *library);
