@@ -107,10 +107,8 @@ static mps_status preprocess(const mps_compiler *compiler, const char *source, c
     add(&c, "-I");
     add(&c, *folder);
   }
-  if (options->implicit_metal) {
-    add(&c, "-include");
-    add(&c, "metal_stdlib");
-  }
+  add(&c, "-include"); /* as Metal's compiler does: sources do without an #include */
+  add(&c, "metal_stdlib");
   if (options->dependency_file) {
     const char *const dependency[] = {"-MD", "-MF", options->dependency_file, "-MT", options->dependency_target, NULL};
     add_all(&c, dependency);

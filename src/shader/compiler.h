@@ -32,7 +32,6 @@ typedef struct mps_compile_options {
   const char *const *includes; /* further -I folders, NULL-terminated; may be NULL */
   mps_reader_mode mode;
   bool table;          /* the object is a library by itself: the table of its functions is in it */
-  bool implicit_metal; /* metal_stdlib is there without an #include */
   bool fast_math;
   bool quiet;          /* no warnings */
   uint32_t timeout_ms; /* 0: ten minutes */

@@ -220,6 +220,26 @@ static char *put_newlines(char *p, const char *text, size_t length) {
   return p;
 }
 
+static bool starts(const char *text, const char *end, const char *word) {
+  size_t length = strlen(word);
+  return (size_t)(end - text) >= length && memcmp(text, word, length) == 0;
+}
+
+/* What lies between two tokens: blanks, line markers and pragmas. Pragmas of a definition that goes away go with it, and so does the count
+ * of `#pragma unroll (count)`, a hint in which macros are not replaced. */
+static char *put_between(char *p, const char *text, size_t length, bool dropped) {
+  for (const char *end = text + length; text < end;) {
+    const char *line = text, *newline = memchr(text, '\n', (size_t)(end - text));
+    text = newline ? newline + 1 : end;
+    while (line < text && (*line == ' ' || *line == '\t')) line++;
+    bool pragma = starts(line, text, "#pragma");
+    bool counted = pragma && starts(line, text, "#pragma unroll") && memchr(line, '(', (size_t)(text - line));
+    if (!pragma || !(dropped || counted)) p = put(p, line, (size_t)(text - line));
+    else if (newline) *p++ = '\n';
+  }
+  return p;
+}
+
 /* Writes tokens with their edits, and what lies between them as it was. */
 static mps_status write_output(reader *r, mps_reading *out) {
   size_t size = r->list.length + 1;
@@ -233,7 +253,9 @@ static mps_status write_output(reader *r, mps_reading *out) {
   for (uint32_t i = 0; i < r->list.count; i++) {
     const mps_token *t = &r->list.tokens[i];
     const mps_token_edit *edit = &r->edits[i];
-    p = put(p, from, (size_t)(r->list.text + t->start - from));
+    if (memchr(from, '#', (size_t)(r->list.text + t->start - from)))
+      p = put_between(p, from, (size_t)(r->list.text + t->start - from), edit->dropped && i > 0 && r->edits[i - 1].dropped);
+    else p = put(p, from, (size_t)(r->list.text + t->start - from));
     from = r->list.text + t->start + t->length;
     if (edit->before) p = put(p, edit->before, strlen(edit->before));
     out->positions[i] = (uint32_t)(p - out->output);
@@ -275,6 +297,7 @@ mps_status mps_reader_read(const char *text, size_t length, const mps_reader_opt
   if (r.status == MPS_STATUS_OK) match_brackets(&r);
   if (r.status == MPS_STATUS_OK) check_pragmas(&r);
   if (r.status == MPS_STATUS_OK) rewrite_tokens(&r);
+  if (r.status == MPS_STATUS_OK) mps_reader_overloads(&r);
   if (r.status == MPS_STATUS_OK) mps_reader_walk(&r);
   if (r.status == MPS_STATUS_OK) r.status = write_output(&r, out_reading);
   mps_status status = r.status;

@@ -314,7 +314,13 @@ static void instantiate(reader *r, const declaration *d, const kernel_attributes
     parameter_list chosen = from && !has_attributes(&written) ? from->parameters : written;
     for (size_t i = 0; i < chosen.count; i++)
       if (chosen.items[i].threadgroup) reach |= REACH_THREADGROUP;
-    const char *max_threads = attributes->max_threads ? attributes->max_threads : from ? from->max_threads : NULL;
+    const char *max_threads = attributes->max_threads;
+    if (!max_threads && from && from->max_threads) { /* it may speak of the template's parameters */
+      uint32_t angle = simple + 1;
+      max_threads = token_punct(r, angle, '<') ? mps_reader_text(r, "%smps_threads_%u%s()", mps_reader_render(r, name, simple),
+                                                                 from->declaration, mps_reader_render(r, angle, finish))
+                                               : from->max_threads;
+    }
     const char *full_name = mps_reader_text(r, "%s%s", global ? "::" : "", mps_reader_render(r, name, finish));
     unsigned n = (unsigned)r->kernels.count;
     const char *entry = entry_text(r, attributes->host_name, max_threads, reach, assign_roles(r, simple, &chosen));
@@ -338,6 +344,10 @@ static void remember_template(reader *r, uint32_t declaration_index, const kerne
   memcpy(&t.parameters, parameters, sizeof t.parameters);
   memset(parameters, 0, sizeof *parameters);
   MPS_ARRAY_PUSH(&r->templates, t);
+  if (!attributes->max_threads || r->options->mode != MPS_READER_HOST) return;
+  const declaration *d = &r->declarations.items[declaration_index];
+  mps_reader_append(r, d->end - 1, mps_reader_text(r, " %s static constexpr unsigned mps_threads_%u() { return %s; }",
+                                                   mps_reader_render(r, d->begin, d->head), declaration_index, attributes->max_threads));
 }
 
 /* Behind a kernel that is no template: a pointer to it, its entry and its row. */
