@@ -147,14 +147,23 @@ static void add_code_generation(command *c, const mps_compile_options *options) 
   else add_all(c, warnings);
 }
 
+/* True if threads of a kernel meet: at barriers, or in functions of simdgroups. */
+static bool threads_meet(const mps_reading *reading) {
+  for (uint32_t i = 0; i < reading->kernel_count; i++)
+    if (reading->kernels[i].flags) return true;
+  return false;
+}
+
 /* Compiles `input`, rewritten source, to `object`. `serial`: entry numbers with commas. *out_text is what clang said, the dump included. */
 static mps_status generate(const mps_compiler *compiler, const char *input, const char *object, const char *serial, bool dump,
-                           const mps_compile_options *options, char **out_text, int *out_code) {
+                           const mps_compile_options *options, const mps_reading *reading, char **out_text, int *out_code) {
   command c = {0};
   texts t;
   add_compiler(&c, compiler);
   add_language(&c, options, &t);
   add_code_generation(&c, options);
+  /* Else clang would give each side of a branch its own copy of a function in which threads of both meet behind it. */
+  if (threads_meet(reading)) add(&c, "-fconvergent-functions");
   if (options->mode == MPS_READER_HOST) {
     snprintf(t.list, sizeof t.list, "-DMPS_HOST_SERIAL=%s", serial);
     add(&c, t.list);
@@ -217,7 +226,7 @@ static mps_status generate_checked(const mps_compiler *compiler, const char *inp
   char *text;
   int code;
   bool dump = options->mode == MPS_READER_HOST && reading->kernel_count > 0;
-  MPS_TRY(generate(compiler, input, object, "", dump, options, &text, &code));
+  MPS_TRY(generate(compiler, input, object, "", dump, options, reading, &text, &code));
   if (code == 0 && dump) {
     if (!find_private_memory(text, serial, sizeof serial)) {
       free(text);
@@ -226,7 +235,7 @@ static mps_status generate_checked(const mps_compiler *compiler, const char *inp
     if (serial[0]) {
       MPS_LOG(SHADER, DEBUG, "%s: entries with private memory run thread by thread: %s", file, serial);
       free(text);
-      MPS_TRY(generate(compiler, input, object, serial, false, options, &text, &code));
+      MPS_TRY(generate(compiler, input, object, serial, false, options, reading, &text, &code));
     }
   }
   mps_status status = MPS_STATUS_OK;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.compile on mps tensors: Inductor's own Metal kernels, pointwise ones, called as generated code calls them."""
+"""torch.compile on mps tensors: Inductor's own Metal kernels, pointwise ones and reductions over threadgroups, called as generated code calls them."""
 
 import pytest
 import torch
@@ -122,3 +122,66 @@ def test_a_wrong_kernel_names_source_and_place():
 
     with pytest.raises(SyntaxError, match="failed to compile kernel void wrong.*with program_source:1:45: error"):
         compile_mps_shader("kernel void wrong(device float *x) { x[0] = y; }")
+
+
+LONG = torch.sin(torch.arange(3 * 2500, dtype=torch.float32)).reshape(3, 2500)
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (3, 32), (4, 33), (2, 1000), (2, 1025), (1, 5000)], ids=str)
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x * 2).sum(-1),
+        lambda x: torch.softmax(x, -1),
+        lambda x: torch.nn.functional.layer_norm(x, x.shape[-1:]),
+        lambda x: ((x + 1).amax(-1), (x - 1).amin(-1), x.argmax(-1), x.argmin(-1)),
+        lambda x: (torch.var_mean(x, -1)[0], x.mean(-1), (x / 4).prod(-1)),
+        lambda x: ((x > 1.5).any(-1), (x > -5).all(-1)),
+    ],
+    ids=["sum", "softmax", "layer_norm", "extremes", "moments", "any"],
+)
+def test_reductions_of_rows(function, shape):
+    """One threadgroup a row: fewer threads than a simdgroup, full and partial ones, more elements than threads."""
+    x = torch.sin(torch.arange(shape[0] * shape[1], dtype=torch.float32) * 0.7).reshape(shape) * 3
+    check(function, x, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.int32, torch.int64], ids=str)
+def test_reductions_of_other_dtypes(dtype):
+    x = (LONG * 50).to(dtype)
+    function = (lambda x: (x + 1).amax(-1)) if dtype.is_floating_point else (lambda x: ((x + 1).sum(-1), x.amin(-1)))
+    check(function, x)
+
+
+def test_reductions_of_columns_and_of_everything():
+    check(lambda x: (x.sin().sum(0), x.var(0), x.amax(0)), LONG, tolerance=2e-5)
+    check(lambda x: ((x * x).sum(), x.max()), torch.sin(torch.arange(300 * 257, dtype=torch.float32)).reshape(300, 257), tolerance=1e-4)
+
+
+def test_scans_between_generated_kernels():
+    check(lambda x: (x + 1).cumsum(1) * 2, LONG, tolerance=1e-4)
+
+
+def test_reductions_with_dynamic_shapes():
+    compiled = torch.compile(lambda x: torch.softmax(x * 2, -1).amax(-1), dynamic=True)
+    for columns in (3, 31, 32, 65, 1024, 1500):
+        x = LONG[:, :columns]
+        torch.testing.assert_close(compiled(x.to("mps")).cpu(), torch.softmax(x * 2, -1).amax(-1), rtol=2e-5, atol=2e-5)
+
+
+def test_a_training_step():
+    """Forward, backward and the loss of a small network with norms, compiled, as on the CPU."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(20, 40), torch.nn.LayerNorm(40), torch.nn.GELU(), torch.nn.Linear(40, 10))
+    x, target = torch.randn(16, 20), torch.randint(10, (16,))
+
+    def gradients(device):
+        copy = torch.nn.Sequential(*[type(m)(*a) for m, a in zip(model, ((20, 40), (40,), (), (40, 10)))]).to(device)
+        copy.load_state_dict(model.state_dict())
+        step = lambda x, t: torch.nn.functional.cross_entropy(copy(x), t)  # noqa: E731
+        loss = (torch.compile(step) if device == "mps" else step)(x.to(device), target.to(device))
+        loss.backward()
+        return [loss.detach().cpu(), *[p.grad.cpu() for p in copy.parameters()]]
+
+    for actual, expected in zip(gradients("mps"), gradients("cpu")):
+        torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
