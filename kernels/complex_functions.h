@@ -45,6 +45,14 @@ inline float2 complex_log1p(float2 z) {
   return float2(real, metal::atan2(z.y, sum.x));
 }
 
+// log(1 + e^z). Where e^z is near -1, the real part of the sum is (e^x - 1) cos y + 2 cos(y/2)^2, which does not cancel.
+inline float2 complex_log1pexp(float2 z) {
+  float2 power = complex_exp(z);
+  float half_cosine = metal::cos(0.5f * z.y);
+  float2 sum = float2(special::expm1(z.x) * metal::cos(z.y) + 2.0f * half_cosine * half_cosine, power.y);
+  return metal::fabs(sum.x) + metal::fabs(sum.y) < 0.5f ? complex_log(sum) : complex_log1p(power);
+}
+
 inline float2 complex_expm1(float2 z) {
   float half_sine = metal::sin(0.5f * z.y);
   return float2(special::expm1(z.x) * metal::cos(z.y) - 2.0f * half_sine * half_sine, metal::exp(z.x) * metal::sin(z.y));

@@ -109,7 +109,7 @@ struct logaddexp {
     float2 large = a.x >= b.x ? a : b, small = a.x >= b.x ? b : a;
     if (large.x == -infinity()) return small;
     if (small.x == infinity()) return complex_log(complex_exp(a) + complex_exp(b));
-    return large + complex_log1p(complex_exp(small - large));
+    return large + complex_log1pexp(small - large);
   }
 };
 struct logaddexp2 {

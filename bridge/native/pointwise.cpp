@@ -93,6 +93,14 @@ at::ScalarType float_type(const Tensor &self) {
 
 }  // namespace
 
+// ---- powers ----
+// PyTorch's shape inference of this entry looks at no dtype and no overlap; those of two tensors do.
+void structured_pow_Scalar_out_mps::impl(const at::Scalar &self, const Tensor &exponent, const Tensor &out) {
+  Tensor result = out;
+  if (self.equal(1.0)) result.fill_(1);
+  else binary_out(mps_op_pow, at::native::wrapped_scalar_tensor(self), exponent, result);
+}
+
 // ---- complex numbers ----
 Tensor &abs_out(const Tensor &self, Tensor &out) {
   return self.is_complex() ? to_real(mps_op_abs, self, out, real_type(self)) : unary_out(mps_op_abs, self, out);
