@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * reader_loop: marks loops in which threads of a simdgroup meet. Lanes that leave a branch at different rounds of a loop would otherwise
- * look alike to the driver; with its count of rounds (metal::detail::loop of kernels/include/metal_compute) those behind go first, as
+ * look alike to the driver; with its count of rounds (metal::openmps_detail::loop of kernels/include/metal_compute) those behind go first, as
  * on processors that run lanes in step. Functions that threads meet in are inlined, so that each call is a place of its own.
  */
 #include "shader/reader_internal.h"
@@ -58,7 +58,7 @@ static bool declares(const reader *r, uint32_t open, uint32_t close) {
 
 /* Behind the token in front of the loop: pragmas stay with the loop. */
 static void open_loop(reader *r, uint32_t keyword) {
-  mps_reader_append(r, keyword - 1, " for (::metal::detail::loop mps_loop; mps_loop.once();)");
+  mps_reader_append(r, keyword - 1, " for (::metal::openmps_detail::loop mps_loop; mps_loop.once();)");
 }
 
 static void count_in_condition(reader *r, uint32_t keyword, uint32_t open) {
