@@ -26,7 +26,7 @@ static void add_token(reader *r, key_text *key, uint32_t i, bool flat) {
   const char *text = r->list.text + r->list.tokens[i].start;
   size_t length = r->list.tokens[i].length;
   if (flat && is_space(r, i)) {
-    if (!token_is(r, i, "constant")) return;
+    if (!token_is(r, i, "constant") || (r->edits[i].text && !r->edits[i].text[0])) return;
     text = "const";
     length = 5;
   }

@@ -37,6 +37,11 @@ METAL_FUNC int __metal_ilogb(float x) { return metal::ilogb(x); }
 METAL_FUNC int __metal_clz(uint x) { return static_cast<int>(metal::clz(x)); }
 METAL_FUNC constexpr ushort __metal_get_simdgroup_size(ushort) { return 32; }
 
+namespace metal {
+template <typename T> struct __is_valid_simdgroup_type
+    : bool_constant<is_arithmetic<T>::value && !is_same<openmps_detail::element_t<T>, bool>::value> {};
+}  // namespace metal
+
 #define OPENMPS_INTERNAL_SIMD(name) \
   template <typename T, typename... Rest> \
   METAL_FUNC T __metal_##name(T x, Rest... rest) { return metal::name(x, rest...); }
