@@ -602,8 +602,10 @@ static void all_cases(const char *threads) {
 }
 
 int main(void) {
+#if !defined(__SANITIZE_THREAD__) /* it takes microseconds for each switch among many fibers, and looks for what one worker cannot do */
   all_cases("1");
   all_cases("2");
+#endif
   all_cases("5");
   return test_end();
 }

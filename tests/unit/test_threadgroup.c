@@ -282,10 +282,10 @@ static void many_barriers(void *context, unsigned index) {
 }
 
 static void tells_the_cost_of_a_switch(void) {
-  run(256, many_barriers, NULL);
+  run(128, many_barriers, NULL);
   uint64_t begin = mps_time_ns();
-  run(256, many_barriers, NULL);
-  printf("     a thread at a barrier: %.1f ns\n", (double)(mps_time_ns() - begin) / 256000.0);
+  run(128, many_barriers, NULL);
+  printf("     a thread at a barrier: %.1f ns\n", (double)(mps_time_ns() - begin) / 128000.0);
 }
 
 int main(void) {
