@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * lanes_write: the functions around the regions. A simdgroup goes from region to region with all lanes in one loop while they come to the
+ * same meetings, which the vectoriser takes; else lane by lane, those first that wait at the first place of the text. A simdgroup
+ * stops where a barrier is all that its lanes wait for; the group's function then goes on to the next one.
+ *
+ * States of a simdgroup: a site where all 32 lanes are, the number of sites when all have returned, or LANES_MIXED: each lane's own is in
+ * its storage.
+ */
+#include "shader/lanes_write.h"
+
+#include <string.h>
+
+typedef struct group_writer {
+  const lanes_function *f;
+  lanes_text *out;
+  const lanes_numbers *numbers;
+  uint32_t temporaries;
+} group_writer;
+
+#define MIXED "-1"
+
+/* ---- small loops over where lanes wait ---- */
+static void put_extreme(group_writer *w, const char *name, const char *function) {
+  lanes_put(w->out,
+    "define internal i32 @mps_group_%u.%s(ptr %%next) nounwind %.*s{\nbegin:\n  br label %%loop\nloop:\n"
+    "  %%i = phi i64 [ 0, %%begin ], [ %%after, %%loop ]\n  %%best = phi i32 [ %s, %%begin ], [ %%better, %%loop ]\n"
+    "  %%at = getelementptr inbounds i32, ptr %%next, i64 %%i\n  %%one = load i32, ptr %%at, align 4\n"
+    "  %%better = call i32 @llvm.%s.i32(i32 %%best, i32 %%one)\n  %%after = add nuw nsw i64 %%i, 1\n"
+    "  %%more = icmp ult i64 %%after, 32\n  br i1 %%more, label %%loop, label %%end\nend:\n  ret i32 %%better\n}\n\n",
+    w->f->number, name, LANES_SPAN(w->f->attributes), strcmp(function, "umin") ? "0" : "-1", function);
+}
+
+static void put_mask(group_writer *w) {
+  lanes_put(w->out,
+    "define internal i32 @mps_group_%u.mask(ptr %%next, i32 %%site) nounwind %.*s{\nbegin:\n  br label %%loop\nloop:\n"
+    "  %%i = phi i32 [ 0, %%begin ], [ %%after, %%loop ]\n  %%bits = phi i32 [ 0, %%begin ], [ %%all, %%loop ]\n"
+    "  %%i.wide = zext nneg i32 %%i to i64\n"
+    "  %%at = getelementptr inbounds i32, ptr %%next, i64 %%i.wide\n  %%one = load i32, ptr %%at, align 4\n"
+    "  %%same = icmp eq i32 %%one, %%site\n  %%bit = zext i1 %%same to i32\n  %%shifted = shl nuw i32 %%bit, %%i\n"
+    "  %%all = or i32 %%bits, %%shifted\n  %%after = add nuw nsw i32 %%i, 1\n"
+    "  %%more = icmp ult i32 %%after, 32\n  br i1 %%more, label %%loop, label %%end\nend:\n  ret i32 %%all\n}\n\n",
+    w->f->number, LANES_SPAN(w->f->attributes));
+}
+
+/* Whether 32 elements of %bytes are the same bytes. */
+static void put_alike(group_writer *w) {
+  lanes_put(w->out,
+    "define internal i1 @mps_group_%u.alike(ptr %%values, i64 %%bytes) nounwind %.*s{\nbegin:\n  %%end = mul i64 %%bytes, 31\n  br label %%loop\n"
+    "loop:\n  %%i = phi i64 [ 0, %%begin ], [ %%after, %%on ]\n  %%at = getelementptr inbounds i8, ptr %%values, i64 %%i\n"
+    "  %%next = getelementptr inbounds i8, ptr %%at, i64 %%bytes\n  %%one = load i8, ptr %%at, align 1\n  %%other = load i8, ptr %%next, align 1\n"
+    "  %%same = icmp eq i8 %%one, %%other\n  br i1 %%same, label %%on, label %%stop\non:\n  %%after = add nuw nsw i64 %%i, 1\n"
+    "  %%more = icmp ult i64 %%after, %%end\n  br i1 %%more, label %%loop, label %%stop\nstop:\n  %%result = phi i1 [ false, %%loop ], [ true, %%on ]\n"
+    "  ret i1 %%result\n}\n\n",
+    w->f->number, LANES_SPAN(w->f->attributes));
+}
+
+/* ---- lane by lane ---- */
+/* One lane goes on from the site where it is. */
+static void put_step(group_writer *w) {
+  const lanes_function *f = w->f;
+  lanes_put(w->out, "define internal i32 @mps_group_%u.step(ptr %%context, i32 %%thread, ptr %%m.storage, i64 %%slot, i32 %%site) noinline nounwind %.*s{\n"
+            "begin:\n  switch i32 %%site, label %%never [\n", f->number, LANES_SPAN(f->attributes));
+  for (uint32_t s = 0; s < f->site_count; s++) lanes_put(w->out, "    i32 %u, label %%site%u\n", s, s);
+  lanes_put(w->out, "  ]\nnever:\n  unreachable\n");
+  for (uint32_t s = 0; s < f->site_count; s++) {
+    const lanes_region *region = &f->regions[s];
+    uint32_t first = w->temporaries;
+    lanes_put(w->out, "site%u:\n", s);
+    for (uint32_t u = 0; u < region->uniform_count; u++)
+      lanes_put_load(w->out, &f->values.items[region->uniforms[u]], "%slot", w->numbers->access, &w->temporaries);
+    lanes_put(w->out, "  %%exit%u = call i32 @mps_group_%u.region%u(ptr %%context, i32 %%thread, ptr %%m.storage, i64 %%slot", s, f->number, s);
+    for (uint32_t u = 0; u < region->uniform_count; u++)
+      lanes_put(w->out, ", %.*s %%m.v%u", LANES_SPAN(f->values.items[region->uniforms[u]].type), first + u);
+    lanes_put(w->out, ") noinline\n  ret i32 %%exit%u\n", s);
+  }
+  lanes_put(w->out, "}\n\n");
+}
+
+/* All lanes go on that wait at a site from %low to %high. */
+static void put_resume(group_writer *w) {
+  lanes_put(w->out,
+    "define internal void @mps_group_%u.resume(ptr %%context, i32 %%first, ptr %%storage, i32 %%low, i32 %%high) noinline nounwind %.*s{\n"
+    "begin:\n  %%next = getelementptr inbounds i8, ptr %%storage, i64 %u\n  br label %%loop\nloop:\n"
+    "  %%i = phi i32 [ 0, %%begin ], [ %%after, %%on ]\n  %%slot = zext nneg i32 %%i to i64\n"
+    "  %%at = getelementptr inbounds i32, ptr %%next, i64 %%slot\n  %%site = load i32, ptr %%at, align 4\n"
+    "  %%not.below = icmp uge i32 %%site, %%low\n  %%not.above = icmp ule i32 %%site, %%high\n  %%goes = and i1 %%not.below, %%not.above\n"
+    "  br i1 %%goes, label %%go, label %%on\ngo:\n  %%thread = or disjoint i32 %%first, %%i\n",
+    w->f->number, LANES_SPAN(w->f->attributes), LANES_NEXT_OFFSET);
+  lanes_put(w->out,
+    "  %%exit = call i32 @mps_group_%u.step(ptr %%context, i32 %%thread, ptr %%storage, i64 %%slot, i32 %%site)\n"
+    "  store i32 %%exit, ptr %%at, align 4\n  br label %%on\non:\n"
+    "  %%after = add nuw nsw i32 %%i, 1\n  %%more = icmp ult i32 %%after, 32\n  br i1 %%more, label %%loop, label %%end\nend:\n  ret void\n}\n\n",
+    w->f->number);
+}
+
+/* ---- a simdgroup ---- */
+static void put_exchange(group_writer *w, uint32_t number, const char *active) {
+  const lanes_site *site = &w->f->sites[number];
+  if (!site->exchange) return;
+  uint32_t first = w->temporaries, count = site->operand_count;
+  for (uint32_t o = 0; o < count; o++)
+    lanes_put(w->out, "  %%m.o%u = getelementptr inbounds i8, ptr %%m.storage, i64 %u\n", first + o, site->operands[o].offset);
+  if (site->result != LANES_NONE)
+    lanes_put(w->out, "  %%m.o%u = getelementptr inbounds i8, ptr %%m.storage, i64 %u\n", first + count,
+              w->f->values.items[site->result].offset);
+  lanes_put(w->out, "  call void @mps_lanes_%.*s(", LANES_SPAN(site->name));
+  count += site->result != LANES_NONE;
+  for (uint32_t o = 0; o < count; o++) lanes_put(w->out, "ptr %%m.o%u, ", first + o);
+  lanes_put(w->out, "i32 %s)\n", active);
+  w->temporaries += count;
+}
+
+/* All 32 lanes go on from the site. */
+static void put_fast(group_writer *w, uint32_t s) {
+  const lanes_function *f = w->f;
+  const lanes_region *region = &f->regions[s];
+  uint32_t first = w->temporaries;
+  lanes_put(w->out, "fast%u:\n", s);
+  for (uint32_t u = 0; u < region->uniform_count; u++)
+    lanes_put_load(w->out, &f->values.items[region->uniforms[u]], "0", w->numbers->access, &w->temporaries);
+  lanes_put(w->out, "  br label %%loop%u\nloop%u:\n  %%i%u = phi i32 [ 0, %%fast%u ], [ %%after%u, %%loop%u ]\n", s, s, s, s, s, s);
+  lanes_put(w->out, "  %%slot%u = zext nneg i32 %%i%u to i64\n  %%thread%u = or disjoint i32 %%first, %%i%u\n", s, s, s, s);
+  lanes_put(w->out, "  %%exit%u = call i32 @mps_group_%u.region%u(ptr %%context, i32 %%thread%u, ptr %%m.storage, i64 %%slot%u", s, f->number, s, s, s);
+  for (uint32_t u = 0; u < region->uniform_count; u++)
+    lanes_put(w->out, ", %.*s %%m.v%u", LANES_SPAN(f->values.items[region->uniforms[u]].type), first + u);
+  lanes_put(w->out, ") alwaysinline\n");
+  if (region->exit_count > 1)
+    lanes_put(w->out, "  %%at%u = getelementptr inbounds i32, ptr %%next, i64 %%slot%u\n"
+              "  store i32 %%exit%u, ptr %%at%u, align 4, !llvm.access.group !%u\n", s, s, s, s, w->numbers->access);
+  lanes_put(w->out, "  %%after%u = add nuw nsw i32 %%i%u, 1\n  %%more%u = icmp ult i32 %%after%u, 32\n"
+            "  br i1 %%more%u, label %%loop%u, label %%end%u, !llvm.loop !%u\nend%u:\n", s, s, s, s, s, s, s, w->numbers->loop, s);
+  if (region->exit_count == 0) {
+    lanes_put(w->out, "  unreachable\n");
+  } else if (region->exit_count == 1) {
+    lanes_put(w->out, "  br label %%arrive%u\n", region->only_exit);
+  } else {
+    lanes_put(w->out, "  %%low%u = call i32 @mps_group_%u.lowest(ptr %%next)\n  %%high%u = call i32 @mps_group_%u.highest(ptr %%next)\n"
+              "  %%same%u = icmp eq i32 %%low%u, %%high%u\n  br i1 %%same%u, label %%which%u, label %%ready\nwhich%u:\n"
+              "  switch i32 %%low%u, label %%never [\n", s, f->number, s, f->number, s, s, s, s, s, s, s);
+    for (uint32_t e = 0; e <= f->site_count; e++)
+      if (region->exits[e]) lanes_put(w->out, "    i32 %u, label %%arrive%u\n", e, e);
+    lanes_put(w->out, "  ]\n");
+  }
+}
+
+/* All lanes came to one site, not at once: they go on together if what should be alike in all of them is. */
+static void put_together(group_writer *w, uint32_t s) {
+  const lanes_region *region = &w->f->regions[s];
+  const bool exchange = s <= w->f->exchange_count;
+  char target[32], other[32];
+  snprintf(target, sizeof target, exchange ? "fast%u" : "arrive%u", s);
+  snprintf(other, sizeof other, exchange ? "resume%u" : "apart", s);
+  lanes_put(w->out, "together%u:\n", s);
+  for (uint32_t u = 0; u < region->uniform_count; u++) {
+    const lanes_value *v = &w->f->values.items[region->uniforms[u]];
+    lanes_put(w->out, "  %%m.s%u = getelementptr inbounds i8, ptr %%m.storage, i64 %u\n  %%same%u.%u = call i1 @mps_group_%u.alike(ptr %%m.s%u, i64 %u)\n"
+              "  br i1 %%same%u.%u, label %%alike%u.%u, label %%%s\nalike%u.%u:\n",
+              w->temporaries, v->offset, s, u, w->f->number, w->temporaries, v->bytes, s, u, s, u, other, s, u);
+    w->temporaries++;
+  }
+  lanes_put(w->out, "  br label %%%s\n", target);
+}
+
+/* Lanes wait at different places: those at the first one go on. */
+static void put_ready(group_writer *w) {
+  const lanes_function *f = w->f;
+  lanes_put(w->out,
+    "mixed:\n  call void @mps_group_%u.resume(ptr %%context, i32 %%first, ptr %%m.storage, i32 %u, i32 %u)\n"
+    "  call void @mps_group_%u.resume(ptr %%context, i32 %%first, ptr %%m.storage, i32 0, i32 0)\n  br label %%ready\n"
+    "ready:\n  %%low = call i32 @mps_group_%u.lowest(ptr %%next)\n  %%high = call i32 @mps_group_%u.highest(ptr %%next)\n",
+    f->number, f->exchange_count + 1, f->site_count - 1, f->number, f->number, f->number);
+  lanes_put(w->out, "  switch i32 %%low, label %%wait [\n");
+  for (uint32_t s = 1; s <= f->exchange_count; s++) lanes_put(w->out, "    i32 %u, label %%mixed%u\n", s, s);
+  /* Nobody is left but those at barriers and those that are done: all alike, or each where it is. */
+  lanes_put(w->out, "  ]\nwait:\n  %%alike = icmp eq i32 %%low, %%high\n  br i1 %%alike, label %%together, label %%apart\napart:\n  ret i32 " MIXED
+            "\ntogether:\n  switch i32 %%low, label %%never [\n    i32 %u, label %%arrive%u\n", f->site_count, f->site_count);
+  for (uint32_t s = f->exchange_count + 1; s < f->site_count; s++) lanes_put(w->out, "    i32 %u, label %%together%u\n", s, s);
+  lanes_put(w->out, "  ]\nnever:\n  unreachable\n");
+  for (uint32_t s = 1; s < f->site_count; s++) {
+    bool exchange = s <= f->exchange_count;
+    if (exchange) {
+      char active[32];
+      snprintf(active, sizeof active, "%%active%u", s);
+      lanes_put(w->out, "mixed%u:\n  %s = call i32 @mps_group_%u.mask(ptr %%next, i32 %u)\n", s, active, f->number, s);
+      put_exchange(w, s, active);
+      lanes_put(w->out, "  %%all%u = icmp eq i32 %s, -1\n  br i1 %%all%u, label %%together%u, label %%resume%u\nresume%u:\n", s, active, s, s, s, s);
+      lanes_put(w->out, "  call void @mps_group_%u.resume(ptr %%context, i32 %%first, ptr %%m.storage, i32 %u, i32 %u)\n  br label %%ready\n",
+                f->number, s, s);
+    }
+    put_together(w, s);
+  }
+}
+
+static void put_simdgroup(group_writer *w) {
+  const lanes_function *f = w->f;
+  lanes_put(w->out, "define internal i32 @mps_group_%u.simdgroup(ptr %%context, i32 %%simdgroup, ptr %%m.storage, i32 %%state) nounwind %.*s{\n"
+            "begin:\n  %%first = shl nuw nsw i32 %%simdgroup, 5\n  %%next = getelementptr inbounds i8, ptr %%m.storage, i64 %u\n"
+            "  switch i32 %%state, label %%mixed [\n    i32 0, label %%fast0\n",
+            f->number, LANES_SPAN(f->attributes), LANES_NEXT_OFFSET);
+  for (uint32_t s = f->exchange_count + 1; s < f->site_count; s++) lanes_put(w->out, "    i32 %u, label %%fast%u\n", s, s);
+  lanes_put(w->out, "  ]\n");
+  for (uint32_t s = 0; s < f->site_count; s++) put_fast(w, s);
+  for (uint32_t s = 1; s <= f->site_count; s++) {
+    lanes_put(w->out, "arrive%u:\n", s);
+    if (s > f->exchange_count) {
+      lanes_put(w->out, "  ret i32 %u\n", s);
+      continue;
+    }
+    put_exchange(w, s, "-1");
+    lanes_put(w->out, "  br label %%fast%u\n", s);
+  }
+  put_ready(w);
+  lanes_put(w->out, "}\n\n");
+}
+
+/* ---- a group ---- */
+static void put_group(group_writer *w) {
+  const lanes_function *f = w->f;
+  lanes_put(w->out, "@mps_group_%u_bytes = hidden constant i32 %u\n\ndefine hidden void @mps_group_%u(ptr %%context, i32 %%threads, ptr %%storage) nounwind %.*s{\n"
+            "begin:\n  %%rounded = add i32 %%threads, 31\n  %%count = lshr i32 %%rounded, 5\n  %%none = icmp eq i32 %%threads, 0\n"
+            "  br i1 %%none, label %%end, label %%start\n", f->number, (unsigned)(f->bytes / LANES_WIDTH), f->number, LANES_SPAN(f->attributes));
+  lanes_put(w->out, /* a full simdgroup begins at site 0; lanes that a partial one does not have are done */
+    "start:\n  %%s = phi i32 [ 0, %%begin ], [ %%s.after, %%started ]\n  %%s.wide = zext i32 %%s to i64\n"
+    "  %%s.at = mul nuw nsw i64 %%s.wide, %llu\n  %%s.storage = getelementptr inbounds i8, ptr %%storage, i64 %%s.at\n"
+    "  %%s.first = shl i32 %%s, 5\n  %%left = sub i32 %%threads, %%s.first\n  %%full = icmp uge i32 %%left, 32\n"
+    "  %%s.state = select i1 %%full, i32 0, i32 " MIXED "\n  store i32 %%s.state, ptr %%s.storage, align 4\n"
+    "  br i1 %%full, label %%started, label %%part\npart:\n  %%s.next = getelementptr inbounds i8, ptr %%s.storage, i64 %u\n"
+    "  br label %%lane\nlane:\n  %%l = phi i32 [ 0, %%part ], [ %%l.after, %%lane ]\n  %%there = icmp ult i32 %%l, %%left\n",
+    (unsigned long long)f->bytes, LANES_NEXT_OFFSET);
+  lanes_put(w->out,
+    "  %%l.site = select i1 %%there, i32 0, i32 %u\n  %%l.wide = zext nneg i32 %%l to i64\n"
+    "  %%l.at = getelementptr inbounds i32, ptr %%s.next, i64 %%l.wide\n  store i32 %%l.site, ptr %%l.at, align 4\n"
+    "  %%l.after = add nuw nsw i32 %%l, 1\n  %%l.more = icmp ult i32 %%l.after, 32\n  br i1 %%l.more, label %%lane, label %%started\n"
+    "started:\n  %%s.after = add i32 %%s, 1\n  %%s.more = icmp ult i32 %%s.after, %%count\n  br i1 %%s.more, label %%start, label %%round\n",
+    f->site_count);
+  lanes_put(w->out,
+    "round:\n  br label %%each\neach:\n  %%g = phi i32 [ 0, %%round ], [ %%g.after, %%on ]\n"
+    "  %%waiting = phi i1 [ false, %%round ], [ %%waiting.after, %%on ]\n  %%g.wide = zext i32 %%g to i64\n"
+    "  %%g.at = mul nuw nsw i64 %%g.wide, %llu\n  %%g.storage = getelementptr inbounds i8, ptr %%storage, i64 %%g.at\n"
+    "  %%state = load i32, ptr %%g.storage, align 4\n  %%done = icmp eq i32 %%state, %u\n  br i1 %%done, label %%on, label %%go\ngo:\n"
+    "  %%new = call i32 @mps_group_%u.simdgroup(ptr %%context, i32 %%g, ptr %%g.storage, i32 %%state)\n"
+    "  store i32 %%new, ptr %%g.storage, align 4\n  %%waits = icmp ne i32 %%new, %u\n  %%any = or i1 %%waiting, %%waits\n  br label %%on\n",
+    (unsigned long long)f->bytes, f->site_count, f->number, f->site_count);
+  lanes_put(w->out,
+    "on:\n  %%waiting.after = phi i1 [ %%waiting, %%each ], [ %%any, %%go ]\n  %%g.after = add i32 %%g, 1\n"
+    "  %%g.more = icmp ult i32 %%g.after, %%count\n  br i1 %%g.more, label %%each, label %%last\nlast:\n"
+    "  br i1 %%waiting.after, label %%round, label %%end\nend:\n  ret void\n}\n\n");
+}
+
+/* ---- all of it ---- */
+static mps_status check_exchanges(const lanes_function *f) {
+  for (uint32_t s = 1; s <= f->exchange_count; s++) {
+    bool found = !f->sites[s].exchange;
+    for (size_t d = 0; d < f->module->definitions.count && !found; d++) {
+      lanes_span name = f->module->definitions.items[d].name, wanted = f->sites[s].name;
+      found = lanes_starts(name, "mps_lanes_") && name.length == wanted.length + 10 && memcmp(name.at + 10, wanted.at, wanted.length) == 0;
+    }
+    if (!found) return lanes_refuse("the module has no mps_lanes_%.*s", LANES_SPAN(f->sites[s].name));
+  }
+  return MPS_STATUS_OK;
+}
+
+mps_status lanes_function_write(const lanes_function *f, lanes_text *out, uint32_t *metadata) {
+  MPS_TRY(check_exchanges(f));
+  uint32_t n = *metadata;
+  lanes_numbers numbers = {.access = n, .empty = n + 1, .loop = n + 2};
+  *metadata += 6;
+  group_writer w = {.f = f, .out = out, .numbers = &numbers};
+  for (uint32_t s = 0; s < f->site_count; s++) MPS_TRY(lanes_write_region(f, s, &numbers, out));
+  put_extreme(&w, "lowest", "umin");
+  put_extreme(&w, "highest", "umax");
+  put_mask(&w);
+  put_alike(&w);
+  put_step(&w);
+  put_resume(&w);
+  put_simdgroup(&w);
+  put_group(&w);
+  lanes_put(out, "!%u = distinct !{}\n!%u = !{}\n!%u = distinct !{!%u, !%u, !%u, !%u}\n!%u = !{!\"llvm.loop.parallel_accesses\", !%u}\n"
+            "!%u = !{!\"llvm.loop.vectorize.enable\", i1 true}\n!%u = !{!\"llvm.loop.unroll.disable\"}\n",
+            numbers.access, numbers.empty, numbers.loop, numbers.loop, n + 3, n + 4, n + 5, n + 3, numbers.access, n + 4, n + 5);
+  return MPS_STATUS_OK;
+}
