@@ -279,6 +279,18 @@ static mps_status read_private_array(lanes_function *f, const lanes_instruction 
   return MPS_STATUS_OK;
 }
 
+/* Functions of ours may be called, and nothing else: an address could lead to them by ways that are not seen. */
+static mps_status check_names(const lanes_instruction *i) {
+  static const char *const names[] = {"@mps_collective_", "@mps_threads_", "@mps_group_"};
+  for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+    size_t at = lanes_find(i->text, names[n]), next = at < i->text.length ? at + 1 : at;
+    bool again = next + lanes_find(behind(i->text, next), names[n]) < i->text.length;
+    if (at < i->text.length && (again || i->kind != LANES_COLLECTIVE))
+      return lanes_refuse("a use of %.*s: %.*s", LANES_SPAN(first_word(behind(i->text, at))), LANES_SPAN(i->text));
+  }
+  return MPS_STATUS_OK;
+}
+
 static mps_status read_instruction(lanes_function *f, lanes_span line) {
   lanes_instruction i = {.text = line, .result = LANES_NONE, .site = LANES_NONE, .block = (uint32_t)f->blocks.count - 1};
   lanes_span name = {0}, type;
@@ -296,6 +308,7 @@ static mps_status read_instruction(lanes_function *f, lanes_span line) {
     if (!lanes_result_type(f, &i, opcode, &type)) return lanes_refuse("a type was not understood: %.*s", LANES_SPAN(i.text));
     if (i.kind == LANES_CALL) MPS_TRY(read_call(f, &i, type));
   }
+  MPS_TRY(check_names(&i));
   if (i.kind == LANES_LOAD) i.plain = !lanes_starts(i.text, "load volatile ") && !lanes_starts(i.text, "load atomic ");
   if (name.at) {
     MPS_TRY(define_value(f, name, type, (uint32_t)f->instructions.count, &i.result));
