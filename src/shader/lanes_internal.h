@@ -147,7 +147,18 @@ typedef struct lanes_site {
   lanes_operand *operands;
   uint32_t operand_count;
   uint32_t segment; /* where threads go on */
+  uint32_t end;     /* the segment that it ends */
+  uint32_t *loops;  /* counted ones that it is in, outermost first */
+  uint32_t loop_count;
 } lanes_site;
+
+/* A loop in which lanes meet. How often a lane went round says who is behind and goes first. */
+typedef struct lanes_loop {
+  uint32_t header; /* block */
+  bool *blocks;    /* that belong to it */
+  uint32_t block_count;
+  uint32_t offset; /* of the lanes' counts */
+} lanes_loop;
 
 typedef struct lanes_region {
   bool *segments;  /* that belong to it */
@@ -155,6 +166,8 @@ typedef struct lanes_region {
   uint32_t exit_count, only_exit;
   uint32_t *uniforms; /* values that all lanes have alike when they all come here together */
   uint32_t uniform_count;
+  bool *unlike; /* by site and loop: lanes that come there together may have gone round unequally often */
+  bool certain; /* lanes that begin together end together */
 } lanes_region;
 
 typedef struct lanes_function {
@@ -174,6 +187,8 @@ typedef struct lanes_function {
   uint32_t site_count;     /* the beginning included; the return is number site_count */
   uint32_t exchange_count; /* sites 1 to exchange_count are of a simdgroup, the rest barriers */
   lanes_region *regions;   /* by site */
+  lanes_loop *loops;       /* outer ones before inner ones */
+  uint32_t loop_count;
   uint64_t *live;          /* by segment: bits of values that are needed there */
   uint32_t live_words;
   uint64_t bytes;          /* of a simdgroup's storage */
@@ -183,6 +198,11 @@ typedef struct lanes_function {
 MPS_WARN_UNUSED mps_status lanes_function_read(lanes_function *function, lanes_module *module, const lanes_definition *definition);
 /* Splits it into regions and gives every kept value its place. */
 MPS_WARN_UNUSED mps_status lanes_function_split(lanes_function *function);
+/* Finds the loops in which lanes meet, and gives them their counts' places. */
+MPS_WARN_UNUSED mps_status lanes_find_loops(lanes_function *function);
+/* Finds what all lanes have alike when they come to a site together. */
+MPS_WARN_UNUSED mps_status lanes_find_uniforms(lanes_function *function);
+uint32_t lanes_place(lanes_function *function, uint64_t bytes_per_thread);
 /* Writes it; *metadata is the first free number. */
 MPS_WARN_UNUSED mps_status lanes_function_write(const lanes_function *function, lanes_text *out, uint32_t *metadata);
 void lanes_function_fini(lanes_function *function);

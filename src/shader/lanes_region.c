@@ -44,7 +44,10 @@ static mps_status make_segments(lanes_function *f) {
       if (site == LANES_NONE && i + 1 < block->first + block->count) continue;
       MPS_TRY(MPS_ARRAY_RESERVE(&f->segments, 1));
       MPS_ARRAY_PUSH(&f->segments, ((lanes_segment){.block = b, .first = first, .count = i + 1 - first, .site = site}));
-      if (site != LANES_NONE) f->sites[site].segment = (uint32_t)f->segments.count; /* the next one, of this block */
+      if (site != LANES_NONE) {
+        f->sites[site].end = (uint32_t)f->segments.count - 1;
+        f->sites[site].segment = (uint32_t)f->segments.count; /* the next one, of this block */
+      }
       first = i + 1;
     }
     block->segment_count = (uint32_t)f->segments.count - block->first_segment;
@@ -190,7 +193,7 @@ static mps_status find_live(lanes_function *f) {
 }
 
 /* ---- places in memory ---- */
-static uint32_t take_bytes(lanes_function *f, uint64_t bytes_per_thread) {
+uint32_t lanes_place(lanes_function *f, uint64_t bytes_per_thread) {
   f->bytes = (f->bytes + 63) & ~UINT64_C(63);
   uint32_t offset = (uint32_t)f->bytes;
   f->bytes += bytes_per_thread * LANES_WIDTH;
@@ -203,7 +206,7 @@ static mps_status place_value(lanes_function *f, lanes_value *v) {
   if (bytes == 0 || bytes > 4096) return lanes_refuse("%%%.*s is kept over a meeting and has the type '%.*s'", LANES_SPAN(v->name), LANES_SPAN(v->type));
   while (step < bytes) step *= 2;
   v->bytes = (uint32_t)step;
-  v->offset = take_bytes(f, step);
+  v->offset = lanes_place(f, step);
   return MPS_STATUS_OK;
 }
 
@@ -223,17 +226,18 @@ static mps_status place_all(lanes_function *f) {
     if (value->crossing) MPS_TRY(place_value(f, value));
     if (is_alloca) {
       value->anew = true;
-      value->offset = take_bytes(f, value->bytes);
+      value->offset = lanes_place(f, value->bytes);
     }
   }
   for (uint32_t s = 1; s < f->site_count; s++) {
     lanes_site *site = &f->sites[s];
-    for (uint32_t o = 0; o < site->operand_count; o++) site->operands[o].offset = take_bytes(f, site->operands[o].bytes);
+    for (uint32_t o = 0; o < site->operand_count; o++) site->operands[o].offset = lanes_place(f, site->operands[o].bytes);
     if (site->result == LANES_NONE) continue;
     lanes_value *result = &f->values.items[site->result];
     if (!result->crossing) MPS_TRY(place_value(f, result)); /* nobody needs it */
     result->crossing = true;
   }
+  MPS_TRY(lanes_find_loops(f));
   f->bytes = (f->bytes + 63) & ~UINT64_C(63);
   return f->bytes > MAX_BYTES ? lanes_refuse("a thread keeps more than %u bytes", (unsigned)(MAX_BYTES / LANES_WIDTH)) : MPS_STATUS_OK;
 }
@@ -284,5 +288,6 @@ mps_status lanes_function_split(lanes_function *f) {
   MPS_TRY(find_costs(f));
   MPS_TRY(find_live(f));
   MPS_TRY(place_all(f));
-  return make_regions(f);
+  MPS_TRY(make_regions(f));
+  return lanes_find_uniforms(f);
 }

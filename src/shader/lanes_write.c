@@ -31,16 +31,74 @@ static void put_extreme(group_writer *w, const char *name, const char *function)
     w->f->number, name, LANES_SPAN(w->f->attributes), strcmp(function, "umin") ? "0" : "-1", function);
 }
 
+/* A bit for each lane that waits at a site from %low to %high. */
 static void put_mask(group_writer *w) {
   lanes_put(w->out,
-    "define internal i32 @mps_group_%u.mask(ptr %%next, i32 %%site) nounwind %.*s{\nbegin:\n  br label %%loop\nloop:\n"
+    "define internal i32 @mps_group_%u.mask(ptr %%next, i32 %%low, i32 %%high) nounwind %.*s{\nbegin:\n  br label %%loop\nloop:\n"
     "  %%i = phi i32 [ 0, %%begin ], [ %%after, %%loop ]\n  %%bits = phi i32 [ 0, %%begin ], [ %%all, %%loop ]\n"
     "  %%i.wide = zext nneg i32 %%i to i64\n"
     "  %%at = getelementptr inbounds i32, ptr %%next, i64 %%i.wide\n  %%one = load i32, ptr %%at, align 4\n"
-    "  %%same = icmp eq i32 %%one, %%site\n  %%bit = zext i1 %%same to i32\n  %%shifted = shl nuw i32 %%bit, %%i\n"
+    "  %%not.below = icmp uge i32 %%one, %%low\n  %%not.above = icmp ule i32 %%one, %%high\n  %%inside = and i1 %%not.below, %%not.above\n"
+    "  %%bit = zext i1 %%inside to i32\n  %%shifted = shl nuw i32 %%bit, %%i\n"
     "  %%all = or i32 %%bits, %%shifted\n  %%after = add nuw nsw i32 %%i, 1\n"
     "  %%more = icmp ult i32 %%after, 32\n  br i1 %%more, label %%loop, label %%end\nend:\n  ret i32 %%all\n}\n\n",
     w->f->number, LANES_SPAN(w->f->attributes));
+}
+
+static uint32_t key_words(const lanes_function *f) {
+  uint32_t depth = 0;
+  for (uint32_t s = 1; s <= f->exchange_count; s++) depth = f->sites[s].loop_count > depth ? f->sites[s].loop_count : depth;
+  return depth * 2 + 1;
+}
+
+/* Where a site lies: for each loop around it, from the outermost, the loop's place in the text and where the lanes' counts are; then its own
+ * place. Unused words are 0. */
+static void put_keys(group_writer *w) {
+  const lanes_function *f = w->f;
+  uint32_t words = key_words(f);
+  lanes_put(w->out, "@mps_group_%u.keys = private unnamed_addr constant [%u x i32] [", f->number, (f->exchange_count + 1) * words);
+  for (uint32_t s = 0; s <= f->exchange_count; s++) {
+    const lanes_site *site = &f->sites[s];
+    for (uint32_t k = 0; k < words; k++) {
+      uint32_t value = 0, loop = k / 2;
+      if (s > 0 && loop < site->loop_count)
+        value = k % 2 ? f->loops[site->loops[loop]].offset : f->blocks.items[f->loops[site->loops[loop]].header].first;
+      else if (s > 0 && k == site->loop_count * 2) value = site->instruction;
+      lanes_put(w->out, "%si32 %u", s + k ? ", " : "", value);
+    }
+  }
+  lanes_put(w->out, "]\n\n");
+}
+
+/* Those of the lanes in %mask, which wait at exchanges, that are behind all others: word by word, who has the least stays. */
+static void put_first(group_writer *w) {
+  uint32_t words = key_words(w->f);
+  lanes_put(w->out,
+    "define internal i32 @mps_group_%u.first(ptr %%storage, ptr %%next, i32 %%mask) noinline nounwind %.*s{\nbegin:\n  br label %%word\n"
+    "word:\n  %%w = phi i32 [ 0, %%begin ], [ %%w.after, %%word.end ]\n  %%left = phi i32 [ %%mask, %%begin ], [ %%kept.after, %%word.end ]\n"
+    "  %%counts = trunc i32 %%w to i1\n  br label %%lane\n"
+    "lane:\n  %%i = phi i32 [ 0, %%word ], [ %%i.after, %%lane.end ]\n  %%best = phi i32 [ -1, %%word ], [ %%best.after, %%lane.end ]\n"
+    "  %%kept = phi i32 [ 0, %%word ], [ %%kept.after, %%lane.end ]\n  %%shifted = lshr i32 %%left, %%i\n  %%in = trunc i32 %%shifted to i1\n"
+    "  br i1 %%in, label %%key, label %%lane.end\n",
+    w->f->number, LANES_SPAN(w->f->attributes));
+  lanes_put(w->out,
+    "key:\n  %%i.wide = zext nneg i32 %%i to i64\n  %%at = getelementptr inbounds i32, ptr %%next, i64 %%i.wide\n  %%site = load i32, ptr %%at, align 4\n"
+    "  %%row = mul i32 %%site, %u\n  %%index = add i32 %%row, %%w\n  %%index.wide = zext i32 %%index to i64\n"
+    "  %%key.at = getelementptr inbounds i32, ptr @mps_group_%u.keys, i64 %%index.wide\n  %%key.word = load i32, ptr %%key.at, align 4\n"
+    "  %%used = icmp ne i32 %%key.word, 0\n  %%counted = and i1 %%used, %%counts\n  br i1 %%counted, label %%count, label %%compare\n"
+    "count:\n  %%count.offset = zext i32 %%key.word to i64\n  %%count.base = getelementptr inbounds i8, ptr %%storage, i64 %%count.offset\n"
+    "  %%count.at = getelementptr inbounds i32, ptr %%count.base, i64 %%i.wide\n  %%count.word = load i32, ptr %%count.at, align 4\n  br label %%compare\n",
+    words, w->f->number);
+  lanes_put(w->out,
+    "compare:\n  %%value = phi i32 [ %%key.word, %%key ], [ %%count.word, %%count ]\n  %%bit = shl nuw i32 1, %%i\n"
+    "  %%less = icmp ult i32 %%value, %%best\n  %%same = icmp eq i32 %%value, %%best\n  %%both = or i32 %%kept, %%bit\n"
+    "  %%stays = select i1 %%same, i32 %%both, i32 %%kept\n  %%kept.new = select i1 %%less, i32 %%bit, i32 %%stays\n"
+    "  %%best.new = select i1 %%less, i32 %%value, i32 %%best\n  br label %%lane.end\n"
+    "lane.end:\n  %%best.after = phi i32 [ %%best, %%lane ], [ %%best.new, %%compare ]\n"
+    "  %%kept.after = phi i32 [ %%kept, %%lane ], [ %%kept.new, %%compare ]\n  %%i.after = add nuw nsw i32 %%i, 1\n"
+    "  %%i.more = icmp ult i32 %%i.after, 32\n  br i1 %%i.more, label %%lane, label %%word.end\n"
+    "word.end:\n  %%w.after = add nuw nsw i32 %%w, 1\n  %%w.more = icmp ult i32 %%w.after, %u\n  br i1 %%w.more, label %%word, label %%end\n"
+    "end:\n  ret i32 %%kept.after\n}\n\n", words);
 }
 
 /* Whether 32 elements of %bytes are the same bytes. */
@@ -77,15 +135,15 @@ static void put_step(group_writer *w) {
   lanes_put(w->out, "}\n\n");
 }
 
-/* All lanes go on that wait at a site from %low to %high. */
+/* The lanes in %mask go on. */
 static void put_resume(group_writer *w) {
   lanes_put(w->out,
-    "define internal void @mps_group_%u.resume(ptr %%context, i32 %%first, ptr %%storage, i32 %%low, i32 %%high) noinline nounwind %.*s{\n"
+    "define internal void @mps_group_%u.resume(ptr %%context, i32 %%first, ptr %%storage, i32 %%mask) noinline nounwind %.*s{\n"
     "begin:\n  %%next = getelementptr inbounds i8, ptr %%storage, i64 %u\n  br label %%loop\nloop:\n"
     "  %%i = phi i32 [ 0, %%begin ], [ %%after, %%on ]\n  %%slot = zext nneg i32 %%i to i64\n"
-    "  %%at = getelementptr inbounds i32, ptr %%next, i64 %%slot\n  %%site = load i32, ptr %%at, align 4\n"
-    "  %%not.below = icmp uge i32 %%site, %%low\n  %%not.above = icmp ule i32 %%site, %%high\n  %%goes = and i1 %%not.below, %%not.above\n"
-    "  br i1 %%goes, label %%go, label %%on\ngo:\n  %%thread = or disjoint i32 %%first, %%i\n",
+    "  %%shifted = lshr i32 %%mask, %%i\n  %%goes = trunc i32 %%shifted to i1\n"
+    "  br i1 %%goes, label %%go, label %%on\ngo:\n  %%at = getelementptr inbounds i32, ptr %%next, i64 %%slot\n"
+    "  %%site = load i32, ptr %%at, align 4\n  %%thread = or disjoint i32 %%first, %%i\n",
     w->f->number, LANES_SPAN(w->f->attributes), LANES_NEXT_OFFSET);
   lanes_put(w->out,
     "  %%exit = call i32 @mps_group_%u.step(ptr %%context, i32 %%thread, ptr %%storage, i64 %%slot, i32 %%site)\n"
@@ -111,6 +169,46 @@ static void put_exchange(group_writer *w, uint32_t number, const char *active) {
   w->temporaries += count;
 }
 
+/* Goes on when lanes went round the loops around the site equally often, else to %other. */
+static void put_loop_checks(group_writer *w, uint32_t site, const bool *unlike, const char *label, const char *other) {
+  const lanes_site *s = &w->f->sites[site];
+  for (uint32_t l = 0; l < s->loop_count; l++) {
+    if (unlike && !unlike[s->loops[l]]) continue;
+    uint32_t n = w->temporaries++;
+    lanes_put(w->out, "  %%m.s%u = getelementptr inbounds i8, ptr %%m.storage, i64 %u\n  %%same.%s.%u = call i1 @mps_group_%u.alike(ptr %%m.s%u, i64 4)\n"
+              "  br i1 %%same.%s.%u, label %%rounds.%s.%u, label %%%s\nrounds.%s.%u:\n",
+              n, w->f->loops[s->loops[l]].offset, label, l, w->f->number, n, label, l, label, l, other, label, l);
+  }
+}
+
+/* Where the lanes are that went from site `s`. */
+static void put_arrival(group_writer *w, uint32_t s) {
+  const lanes_function *f = w->f;
+  const lanes_region *region = &f->regions[s];
+  if (region->exit_count == 0) {
+    lanes_put(w->out, "  unreachable\n");
+    return;
+  }
+  if (region->exit_count > 1) {
+    lanes_put(w->out, "  %%low%u = call i32 @mps_group_%u.lowest(ptr %%next)\n  %%high%u = call i32 @mps_group_%u.highest(ptr %%next)\n"
+              "  %%same%u = icmp eq i32 %%low%u, %%high%u\n  br i1 %%same%u, label %%which%u, label %%ready\nwhich%u:\n"
+              "  switch i32 %%low%u, label %%never [\n", s, f->number, s, f->number, s, s, s, s, s, s, s);
+    for (uint32_t e = 0; e <= f->site_count; e++)
+      if (region->exits[e]) lanes_put(w->out, "    i32 %u, label %%from%u.%u\n", e, s, e);
+    lanes_put(w->out, "  ]\n");
+  } else {
+    lanes_put(w->out, "  br label %%from%u.%u\n", s, region->only_exit);
+  }
+  for (uint32_t e = 0; e <= f->site_count; e++) {
+    if (!region->exits[e]) continue;
+    char label[48];
+    snprintf(label, sizeof label, "%u.%u", s, e);
+    lanes_put(w->out, "from%s:\n", label);
+    if (e < f->site_count && f->loop_count) put_loop_checks(w, e, region->unlike + (size_t)e * f->loop_count, label, "ready");
+    lanes_put(w->out, "  br label %%arrive%u\n", e);
+  }
+}
+
 /* All 32 lanes go on from the site. */
 static void put_fast(group_writer *w, uint32_t s) {
   const lanes_function *f = w->f;
@@ -125,23 +223,12 @@ static void put_fast(group_writer *w, uint32_t s) {
   for (uint32_t u = 0; u < region->uniform_count; u++)
     lanes_put(w->out, ", %.*s %%m.v%u", LANES_SPAN(f->values.items[region->uniforms[u]].type), first + u);
   lanes_put(w->out, ") alwaysinline\n");
-  if (region->exit_count > 1)
+  if (!region->certain)
     lanes_put(w->out, "  %%at%u = getelementptr inbounds i32, ptr %%next, i64 %%slot%u\n"
               "  store i32 %%exit%u, ptr %%at%u, align 4, !llvm.access.group !%u\n", s, s, s, s, w->numbers->access);
   lanes_put(w->out, "  %%after%u = add nuw nsw i32 %%i%u, 1\n  %%more%u = icmp ult i32 %%after%u, 32\n"
             "  br i1 %%more%u, label %%loop%u, label %%end%u, !llvm.loop !%u\nend%u:\n", s, s, s, s, s, s, s, w->numbers->loop, s);
-  if (region->exit_count == 0) {
-    lanes_put(w->out, "  unreachable\n");
-  } else if (region->exit_count == 1) {
-    lanes_put(w->out, "  br label %%arrive%u\n", region->only_exit);
-  } else {
-    lanes_put(w->out, "  %%low%u = call i32 @mps_group_%u.lowest(ptr %%next)\n  %%high%u = call i32 @mps_group_%u.highest(ptr %%next)\n"
-              "  %%same%u = icmp eq i32 %%low%u, %%high%u\n  br i1 %%same%u, label %%which%u, label %%ready\nwhich%u:\n"
-              "  switch i32 %%low%u, label %%never [\n", s, f->number, s, f->number, s, s, s, s, s, s, s);
-    for (uint32_t e = 0; e <= f->site_count; e++)
-      if (region->exits[e]) lanes_put(w->out, "    i32 %u, label %%arrive%u\n", e, e);
-    lanes_put(w->out, "  ]\n");
-  }
+  put_arrival(w, s);
 }
 
 /* All lanes came to one site, not at once: they go on together if what should be alike in all of them is. */
@@ -151,7 +238,10 @@ static void put_together(group_writer *w, uint32_t s) {
   char target[32], other[32];
   snprintf(target, sizeof target, exchange ? "fast%u" : "arrive%u", s);
   snprintf(other, sizeof other, exchange ? "resume%u" : "apart", s);
+  char label[32];
+  snprintf(label, sizeof label, "t%u", s);
   lanes_put(w->out, "together%u:\n", s);
+  put_loop_checks(w, s, NULL, label, other);
   for (uint32_t u = 0; u < region->uniform_count; u++) {
     const lanes_value *v = &w->f->values.items[region->uniforms[u]];
     lanes_put(w->out, "  %%m.s%u = getelementptr inbounds i8, ptr %%m.storage, i64 %u\n  %%same%u.%u = call i1 @mps_group_%u.alike(ptr %%m.s%u, i64 %u)\n"
@@ -166,11 +256,19 @@ static void put_together(group_writer *w, uint32_t s) {
 static void put_ready(group_writer *w) {
   const lanes_function *f = w->f;
   lanes_put(w->out,
-    "mixed:\n  call void @mps_group_%u.resume(ptr %%context, i32 %%first, ptr %%m.storage, i32 %u, i32 %u)\n"
-    "  call void @mps_group_%u.resume(ptr %%context, i32 %%first, ptr %%m.storage, i32 0, i32 0)\n  br label %%ready\n"
-    "ready:\n  %%low = call i32 @mps_group_%u.lowest(ptr %%next)\n  %%high = call i32 @mps_group_%u.highest(ptr %%next)\n",
-    f->number, f->exchange_count + 1, f->site_count - 1, f->number, f->number, f->number);
-  lanes_put(w->out, "  switch i32 %%low, label %%wait [\n");
+    "mixed:\n  %%barrier.mask = call i32 @mps_group_%u.mask(ptr %%next, i32 %u, i32 %u)\n"
+    "  %%begin.mask = call i32 @mps_group_%u.mask(ptr %%next, i32 0, i32 0)\n  %%going = or i32 %%barrier.mask, %%begin.mask\n"
+    "  call void @mps_group_%u.resume(ptr %%context, i32 %%first, ptr %%m.storage, i32 %%going)\n  br label %%ready\n",
+    f->number, f->exchange_count + 1, f->site_count - 1, f->number, f->number);
+  lanes_put(w->out,
+    "ready:\n  %%low = call i32 @mps_group_%u.lowest(ptr %%next)\n  %%high = call i32 @mps_group_%u.highest(ptr %%next)\n"
+    "  %%meet = icmp ule i32 %%low, %u\n  br i1 %%meet, label %%meeting, label %%wait\n"
+    "meeting:\n  %%meeting.mask = call i32 @mps_group_%u.mask(ptr %%next, i32 1, i32 %u)\n"
+    "  %%active = call i32 @mps_group_%u.first(ptr %%m.storage, ptr %%next, i32 %%meeting.mask)\n"
+    "  %%one = call i32 @llvm.cttz.i32(i32 %%active, i1 true)\n  %%one.wide = zext i32 %%one to i64\n"
+    "  %%one.at = getelementptr inbounds i32, ptr %%next, i64 %%one.wide\n  %%one.site = load i32, ptr %%one.at, align 4\n"
+    "  switch i32 %%one.site, label %%never [\n",
+    f->number, f->number, f->exchange_count, f->number, f->exchange_count, f->number);
   for (uint32_t s = 1; s <= f->exchange_count; s++) lanes_put(w->out, "    i32 %u, label %%mixed%u\n", s, s);
   /* Nobody is left but those at barriers and those that are done: all alike, or each where it is. */
   lanes_put(w->out, "  ]\nwait:\n  %%alike = icmp eq i32 %%low, %%high\n  br i1 %%alike, label %%together, label %%apart\napart:\n  ret i32 " MIXED
@@ -178,15 +276,11 @@ static void put_ready(group_writer *w) {
   for (uint32_t s = f->exchange_count + 1; s < f->site_count; s++) lanes_put(w->out, "    i32 %u, label %%together%u\n", s, s);
   lanes_put(w->out, "  ]\nnever:\n  unreachable\n");
   for (uint32_t s = 1; s < f->site_count; s++) {
-    bool exchange = s <= f->exchange_count;
-    if (exchange) {
-      char active[32];
-      snprintf(active, sizeof active, "%%active%u", s);
-      lanes_put(w->out, "mixed%u:\n  %s = call i32 @mps_group_%u.mask(ptr %%next, i32 %u)\n", s, active, f->number, s);
-      put_exchange(w, s, active);
-      lanes_put(w->out, "  %%all%u = icmp eq i32 %s, -1\n  br i1 %%all%u, label %%together%u, label %%resume%u\nresume%u:\n", s, active, s, s, s, s);
-      lanes_put(w->out, "  call void @mps_group_%u.resume(ptr %%context, i32 %%first, ptr %%m.storage, i32 %u, i32 %u)\n  br label %%ready\n",
-                f->number, s, s);
+    if (s <= f->exchange_count) {
+      lanes_put(w->out, "mixed%u:\n", s);
+      put_exchange(w, s, "%active");
+      lanes_put(w->out, "  %%all%u = icmp eq i32 %%active, -1\n  br i1 %%all%u, label %%together%u, label %%resume%u\nresume%u:\n", s, s, s, s, s);
+      lanes_put(w->out, "  call void @mps_group_%u.resume(ptr %%context, i32 %%first, ptr %%m.storage, i32 %%active)\n  br label %%ready\n", f->number);
     }
     put_together(w, s);
   }
@@ -271,6 +365,8 @@ mps_status lanes_function_write(const lanes_function *f, lanes_text *out, uint32
   put_extreme(&w, "lowest", "umin");
   put_extreme(&w, "highest", "umax");
   put_mask(&w);
+  put_keys(&w);
+  put_first(&w);
   put_alike(&w);
   put_step(&w);
   put_resume(&w);

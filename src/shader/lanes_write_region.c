@@ -196,6 +196,56 @@ static void put_phi_loads(region_writer *w, const lanes_segment *s) {
   }
 }
 
+/* ---- rounds of loops ---- */
+/* Whether a segment is a loop's header, in this region. */
+static bool begins_loop(const region_writer *w, const lanes_loop *loop, uint32_t segment) {
+  return w->f->blocks.items[loop->header].first_segment == segment && w->region->segments[segment];
+}
+
+/* One edge into a header: lanes from within the loop have gone round once more. */
+static void put_round(region_writer *w, uint32_t l, uint32_t from, const char *comma) {
+  const lanes_loop *loop = &w->f->loops[l];
+  if (loop->blocks[w->f->segments.items[from].block]) lanes_put(w->out, "%s[ %%m.k%u.%u, %%b%u ]", comma, l, from, from);
+  else lanes_put(w->out, "%s[ 0, %%b%u ]", comma, from);
+}
+
+/* The counts of loops that begin in a segment: 0, or one more than before. */
+static void put_counts(region_writer *w, uint32_t segment) {
+  const lanes_function *f = w->f;
+  for (uint32_t l = 0; l < f->loop_count; l++) {
+    if (!begins_loop(w, &f->loops[l], segment)) continue;
+    const char *comma = "";
+    lanes_put(w->out, "  %%m.r%u = phi i32 ", l);
+    for (uint32_t s = 0; s < f->segments.count; s++) {
+      const lanes_segment *from = &f->segments.items[s];
+      for (uint32_t n = 0; w->region->segments[s] && n < from->successor_count; n++) {
+        if (f->successors.items[from->first_successor + n] != segment) continue;
+        put_round(w, l, s, comma);
+        comma = ", ";
+      }
+    }
+    lanes_put(w->out, "\n");
+  }
+}
+
+static void put_count_stores(region_writer *w, uint32_t segment) {
+  for (uint32_t l = 0; l < w->f->loop_count; l++)
+    if (begins_loop(w, &w->f->loops[l], segment)) lanes_put(w->out, "  store i32 %%m.r%u, ptr %%m.c%u\n", l, l);
+}
+
+/* In front of a jump back: the count that the header takes. */
+static void put_rounds(region_writer *w, uint32_t number) {
+  const lanes_function *f = w->f;
+  const lanes_segment *s = &f->segments.items[number];
+  for (uint32_t l = 0; l < f->loop_count; l++) {
+    const lanes_loop *loop = &f->loops[l];
+    bool back = false;
+    for (uint32_t n = 0; n < s->successor_count; n++) back |= begins_loop(w, loop, f->successors.items[s->first_successor + n]);
+    if (!back || !loop->blocks[s->block]) continue;
+    lanes_put(w->out, "  %%m.q%u.%u = load i32, ptr %%m.c%u\n  %%m.k%u.%u = add i32 %%m.q%u.%u, 1\n", l, number, l, l, number, l, number);
+  }
+}
+
 /* ---- segments ---- */
 /* Whether the region gives the value anew, so that its slot has to be written. */
 static bool defines(const region_writer *w, uint32_t value) {
@@ -237,6 +287,14 @@ static void put_meeting(region_writer *w, const lanes_segment *s) {
     put_variable_load(w, v);
     put_store(w, value->type, value->offset, value->bytes, name);
   }
+  for (uint32_t l = 0; l < site->loop_count; l++) {
+    const lanes_loop *loop = &w->f->loops[site->loops[l]];
+    if (!w->region->segments[w->f->blocks.items[loop->header].first_segment]) continue;
+    char name[32];
+    snprintf(name, sizeof name, "%%m.t%u", w->temporaries++);
+    lanes_put(w->out, "  %s = load i32, ptr %%m.c%u\n", name, site->loops[l]);
+    put_store(w, (lanes_span){"i32", 3}, loop->offset, 4, name);
+  }
   lanes_put(w->out, "  ret i32 %u\n", s->site);
 }
 
@@ -245,7 +303,9 @@ static void put_segment(region_writer *w, uint32_t number) {
   const lanes_segment *s = &f->segments.items[number];
   uint32_t n = s->first, end = s->first + s->count;
   lanes_put(w->out, "b%u:\n", number);
+  put_counts(w, number);
   for (; n < end && f->instructions.items[n].kind == LANES_PHI; n++) put_phi(w, &f->instructions.items[n]);
+  put_count_stores(w, number);
   for (uint32_t p = s->first; p < n; p++) put_variable_store(w, f->instructions.items[p].result);
   for (; n < end; n++) {
     const lanes_instruction *i = &f->instructions.items[n];
@@ -253,7 +313,10 @@ static void put_segment(region_writer *w, uint32_t number) {
     if (i->kind == LANES_COLLECTIVE) put_meeting(w, s);
     else if (i->kind == LANES_RETURN) lanes_put(w->out, "  ret i32 %u\n", f->site_count);
     else {
-      if (i->kind == LANES_BRANCH) put_phi_loads(w, s);
+      if (i->kind == LANES_BRANCH) {
+        put_phi_loads(w, s);
+        put_rounds(w, number);
+      }
       put_instruction(w, i, false);
     }
   }
@@ -280,6 +343,13 @@ static void put_entry(region_writer *w) {
       uint32_t n = lanes_put_load(w->out, &f->values.items[v], "%m.slot", w->numbers->access, &w->temporaries);
       lanes_put(w->out, "  store %.*s %%m.v%u, ptr %%m.a%u\n", LANES_SPAN(type), n, v);
     }
+  }
+  const lanes_site *site = &f->sites[w->entry];
+  for (uint32_t l = 0; l < f->loop_count; l++) lanes_put(w->out, "  %%m.c%u = alloca i32\n", l);
+  for (uint32_t l = 0; l < site->loop_count; l++) {
+    lanes_value count = {.type = {"i32", 3}, .bytes = 4, .offset = f->loops[site->loops[l]].offset};
+    uint32_t n = lanes_put_load(w->out, &count, "%m.slot", w->numbers->access, &w->temporaries);
+    lanes_put(w->out, "  store i32 %%m.v%u, ptr %%m.c%u\n", n, site->loops[l]);
   }
   put_all_anew(w);
   lanes_put(w->out, "  br label %%b%u\n", segment);

@@ -23,6 +23,8 @@ struct reference {
   void (*meet)(const void *site, const void *a, unsigned a_bytes, const void *b, unsigned b_bytes, void *result, unsigned result_bytes,
                void (*exchange)());
   void (*barrier)();
+  unsigned *(*enter_loop)(const void *site);
+  void (*leave_loop)();
 };
 extern "C" __attribute__((visibility("default"))) const reference *mps_reference = nullptr;
 #define ONE(name, T, R)                                                                                                           \
@@ -58,6 +60,25 @@ extern "C" __attribute__((noinline)) void mps_collective_simdgroup_barrier(unsig
   mps_reference->meet(__builtin_return_address(0), nullptr, 0, nullptr, 0, nullptr, 0, nullptr);
 }
 #endif
+
+/* Around a loop in which lanes meet: the reference counts rounds, lane loops find them by themselves. */
+#ifdef MPS_REFERENCE
+static __attribute__((noinline)) unsigned *enter_loop() { return mps_reference->enter_loop(__builtin_return_address(0)); }
+struct loop {
+  unsigned *rounds = enter_loop();
+  bool entered = false;
+  ~loop() { mps_reference->leave_loop(); }
+  bool once() { return entered ? false : (entered = true); }
+  bool next() { return ++*rounds; }
+};
+#else
+struct loop {
+  bool entered = false;
+  bool once() { return entered ? false : (entered = true); }
+  bool next() { return true; }
+};
+#endif
+#define LOOP for (loop l; l.once();)
 
 struct context {
   const float *in;
@@ -122,7 +143,7 @@ KERNEL(4) { /* exchanges in both arms */
 KERNEL(5) { /* each lane goes round as often as it likes */
   float total = 0;
   const unsigned count = c->counts[t] % 7;
-  for (unsigned i = 0; i < count; i++) total += sum(c->in[t] + static_cast<float>(i)) * static_cast<float>(i + 1);
+  LOOP for (unsigned i = 0; l.next() && i < count; i++) total += sum(c->in[t] + static_cast<float>(i)) * static_cast<float>(i + 1);
   c->out[t] = total;
 }
 
@@ -191,9 +212,9 @@ KERNEL(9) { /* switch */
 
 KERNEL(10) { /* loops in loops, break and continue */
   float total = c->in[t];
-  for (unsigned i = 0; i < c->n; i++) {
+  LOOP for (unsigned i = 0; l.next() && i < c->n; i++) {
     if ((c->counts[t] + i) % 4 == 3) continue;
-    for (unsigned k = 0; k <= i; k++) {
+    LOOP for (unsigned k = 0; l.next() && k <= i; k++) {
       total += mps_collective_quad_sum_f32(total) * 0.125f;
       if (total > 900) break;
     }
@@ -214,7 +235,7 @@ KERNEL(12) { c->out[t] = c->in[t] * 2 + static_cast<float>(t); } /* no meeting *
 
 KERNEL(13) { /* lanes give and take */
   float v = c->in[t];
-  for (unsigned mask = 16; mask > 0; mask >>= 1) v += mps_collective_shuffle_f32(v, (t % 32) ^ mask);
+  LOOP for (unsigned mask = 16; l.next() && mask > 0; mask >>= 1) v += mps_collective_shuffle_f32(v, (t % 32) ^ mask);
   const unsigned votes = mps_collective_ballot(v > 100), bits = mps_collective_or_u32(1u << c->counts[t] % 32);
   const ulong wide = mps_collective_shuffle_b64(static_cast<ulong>(c->counts[t]) << 33, 31 - t % 32);
   const unsigned char narrow = mps_collective_shuffle_b8(static_cast<unsigned char>(c->counts[t]), t + 3);
@@ -237,7 +258,7 @@ KERNEL(14) { /* a threadgroup object */
 KERNEL(15) { /* a loop that ends in its middle, and returns from within */
   unsigned i = 0;
   float v = c->in[t];
-  for (;;) {
+  LOOP for (; l.next();) {
     v += sum(v) * 0.01f;
     if (i++ > c->n) break;
     if (c->counts[t] == i * 3) {
@@ -279,7 +300,7 @@ KERNEL(17) { /* an inner loop whose count differs between lanes, values of it ne
     steps++;
   }
   barrier();
-  for (unsigned i = 0; i < 3; i++) {
+  LOOP for (unsigned i = 0; l.next() && i < 3; i++) {
     const int total = mps_collective_sum_i32(static_cast<int>(steps + i));
     if (steps > 10) value += static_cast<unsigned>(total);
     else steps += 2;
@@ -292,7 +313,7 @@ KERNEL(17) { /* an inner loop whose count differs between lanes, values of it ne
 KERNEL(18) { /* lanes swap what they hold from round to round */
   float a = c->in[t], b = 1;
   unsigned last = 0, before = 1;
-  for (unsigned i = 0; i < c->n + 2; i++) {
+  LOOP for (unsigned i = 0; l.next() && i < c->n + 2; i++) {
     const float s = mps_collective_shuffle_f32(a, (t + 1) % 32);
     a = b;
     b = s;
@@ -305,12 +326,42 @@ KERNEL(18) { /* lanes swap what they hold from round to round */
   c->words[t] = last * 7 + before;
 }
 
+KERNEL(19) { /* one lane a round */
+  float total = 0;
+  LOOP for (unsigned k = 0; l.next() && k < 40; k++) {
+    if (k % 32 == (t * 7) % 32) total += sum(c->in[t] + static_cast<float>(k));
+    if (k > c->counts[t] + 5) break;
+    if (c->counts[t] % 3 == k % 3) continue;
+    total = total * 0.5f + mps_collective_prefix_inclusive_sum_f32(static_cast<float>(k));
+  }
+  c->out[t] = total;
+}
+
+KERNEL(20) { /* a barrier in one loop, exchanges in another around it, returns in both */
+  float v = c->in[t];
+  LOOP for (unsigned i = 0; l.next() && i < 4; i++) {
+    if (c->counts[t] == 9 + i) return;
+    LOOP for (unsigned k = i; l.next() && k < 3 + (c->counts[t] & 1); k++) {
+      v = v * 0.25f + sum(v + static_cast<float>(k));
+      if (v > 5000) {
+        c->out[t] = -v;
+        return;
+      }
+    }
+    barrier();
+    c->shared[t] = v;
+    barrier();
+    if (t > 0 && (i & 1)) v += c->shared[t - 1];
+  }
+  c->out[t] = v;
+}
+
 struct entry {
   void (*thread)(const context *, unsigned);
   void (*group)(const context *, unsigned, void *);
   const unsigned *bytes;
 };
-#define KERNELS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18)
+#define KERNELS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20)
 #ifdef MPS_REFERENCE
 #define ROW(n) {mps_threads_##n, nullptr, nullptr},
 #else

@@ -15,7 +15,8 @@
 #define MAX_THREADS 1024u
 #define WIDTH 32u
 #define STACK_BYTES ((size_t)32 << 10)
-#define KERNEL_COUNT 19u
+#define KERNEL_COUNT 21u
+#define LOOP_DEPTH 8u
 #define ELEMENTS (MAX_THREADS * 8)
 
 /* ---- threads one after another ---- */
@@ -26,6 +27,11 @@ typedef struct thread {
   void *result;
   unsigned a_bytes, b_bytes, result_bytes;
   void (*exchange)(void);
+  unsigned depth; /* loops that it is in, the outermost first */
+  struct {
+    const void *site;
+    unsigned rounds;
+  } loops[LOOP_DEPTH];
 } thread;
 
 typedef void thread_function(const void *, unsigned);
@@ -50,21 +56,38 @@ static void meet(const void *site, const void *a, unsigned a_bytes, const void *
   t->exchange = exchange;
   stop(MEETING);
 }
+static unsigned *enter_loop(const void *site) {
+  thread *t = &threads[running];
+  t->loops[t->depth].site = site;
+  t->loops[t->depth].rounds = 0;
+  return &t->loops[t->depth++].rounds;
+}
+static void leave_loop(void) { threads[running].depth--; }
 static void thread_main(void) {
   function(argument, running);
   stop(DONE);
 }
 
-/* Those at the first place of a simdgroup meet. False: nobody waits for others. */
+/* Negative: a is behind b. By the loops that they are in, then by the place. */
+static int compare_places(const thread *a, const thread *b) {
+  for (unsigned i = 0;; i++) {
+    uintptr_t at_a = (uintptr_t)(i < a->depth ? a->loops[i].site : a->site), at_b = (uintptr_t)(i < b->depth ? b->loops[i].site : b->site);
+    if (at_a != at_b) return at_a < at_b ? -1 : 1;
+    if (i >= a->depth || i >= b->depth) return 0;
+    if (a->loops[i].rounds != b->loops[i].rounds) return a->loops[i].rounds < b->loops[i].rounds ? -1 : 1;
+  }
+}
+
+/* Those meet that are behind all others of a simdgroup. False: nobody waits for others. */
 static int let_meet(thread *lanes, unsigned count) {
   static _Alignas(64) unsigned char a[WIDTH * 16], b[WIDTH * 16], results[WIDTH * 16];
   const thread *first = NULL;
   unsigned active = 0;
   for (unsigned i = 0; i < count; i++)
-    if (lanes[i].state == MEETING && (!first || lanes[i].site < first->site)) first = &lanes[i];
+    if (lanes[i].state == MEETING && (!first || compare_places(&lanes[i], first) < 0)) first = &lanes[i];
   if (!first) return 0;
   for (unsigned i = 0; i < count; i++) {
-    if (lanes[i].state != MEETING || lanes[i].site != first->site) continue;
+    if (lanes[i].state != MEETING || compare_places(&lanes[i], first) != 0) continue;
     active |= 1u << i;
     if (first->a_bytes) memcpy(a + i * first->a_bytes, lanes[i].a, first->a_bytes);
     if (first->b_bytes) memcpy(b + i * first->b_bytes, lanes[i].b, first->b_bytes);
@@ -89,6 +112,7 @@ static void run_reference(thread_function *thread_of_group, const void *context,
     threads[i].context.uc_stack.ss_size = STACK_BYTES;
     threads[i].context.uc_link = &scheduler;
     threads[i].state = READY;
+    threads[i].depth = 0;
     makecontext(&threads[i].context, thread_main, 0);
   }
   for (int waiting = 1; waiting;) {
@@ -149,13 +173,15 @@ static const entry *load(const char *name, void **out_library) {
 
 static const entry *build_reference(void **library) {
   char words[3000];
-  snprintf(words, sizeof words, "-x c++ -std=c++17 -nostdinc -O1 " CODE " -DMPS_REFERENCE -I " OPENMPS_TEST_SOURCE "/src -c -o %s/reference.o "
+  snprintf(words, sizeof words, "-x c++ -std=c++17 -nostdinc -O0 " CODE " -DMPS_REFERENCE -I " OPENMPS_TEST_SOURCE "/src -c -o %s/reference.o "
            OPENMPS_TEST_SOURCE "/tests/unit/lanes_kernels.cpp", folder);
   const entry *entries = clang("clang", words) ? load("reference", library) : NULL;
   static const struct {
     void (*meet)(const void *, const void *, unsigned, const void *, unsigned, void *, unsigned, void (*)(void));
     void (*barrier)(void);
-  } services = {meet, barrier};
+    unsigned *(*enter_loop)(const void *);
+    void (*leave_loop)(void);
+  } services = {meet, barrier, enter_loop, leave_loop};
   const void **place = entries ? dlsym(*library, "mps_reference") : NULL;
   CHECK(place != NULL);
   if (place) *place = &services;
