@@ -230,7 +230,7 @@ static mps_status transform_function(lanes_module *m, const lanes_definition *d,
   if (status == MPS_STATUS_OK) status = lanes_function_split(&f);
   if (status == MPS_STATUS_OK) status = lanes_function_write(&f, out, metadata);
   if (status == MPS_STATUS_OK) {
-    *done = (mps_lanes_function){.number = f.number, .bytes_per_thread = (uint32_t)(f.bytes / LANES_WIDTH), .meetings = f.site_count - 1};
+    *done = (mps_lanes_function){.number = f.number, .bytes_per_thread = (uint32_t)(f.bytes / LANES_WIDTH), .meetings = f.barrier_end};
     for (size_t i = 0; i < f.values.count; i++) done->values += f.values.items[i].crossing;
   }
   lanes_function_fini(&f);

@@ -137,7 +137,8 @@ typedef struct lanes_operand {
   uint32_t bytes, offset;
 } lanes_operand;
 
-/* A call where threads meet. Number 0 is the function's beginning; exchanges come before barriers. */
+/* A call where threads meet. Number 0 is the function's beginning; then come exchanges, barriers, and pauses: heads of loops that all
+ * lanes go round alike, where lanes that run together wait for each other so that the loop over lanes is the inner one. */
 typedef struct lanes_site {
   lanes_span name; /* what is behind mps_collective_ */
   bool barrier, exchange; /* neither: a barrier of the simdgroup */
@@ -167,7 +168,8 @@ typedef struct lanes_region {
   uint32_t *uniforms; /* values that all lanes have alike when they all come here together */
   uint32_t uniform_count;
   bool *unlike; /* by site and loop: lanes that come there together may have gone round unequally often */
-  bool certain; /* lanes that begin together end together */
+  bool certain; /* lanes that begin together end together, */
+  bool one_way; /* and more than that: they go the same way, which any lane tells */
 } lanes_region;
 
 typedef struct lanes_function {
@@ -185,7 +187,8 @@ typedef struct lanes_function {
   MPS_ARRAY(uint32_t) successors;
   lanes_site *sites;
   uint32_t site_count;     /* the beginning included; the return is number site_count */
-  uint32_t exchange_count; /* sites 1 to exchange_count are of a simdgroup, the rest barriers */
+  uint32_t exchange_count; /* sites 1 to exchange_count are of a simdgroup, */
+  uint32_t barrier_end;    /* those up to this one barriers, the rest pauses */
   lanes_region *regions;   /* by site */
   lanes_loop *loops;       /* outer ones before inner ones */
   uint32_t loop_count;
@@ -198,6 +201,8 @@ typedef struct lanes_function {
 MPS_WARN_UNUSED mps_status lanes_function_read(lanes_function *function, lanes_module *module, const lanes_definition *definition);
 /* Splits it into regions and gives every kept value its place. */
 MPS_WARN_UNUSED mps_status lanes_function_split(lanes_function *function);
+/* Finds heads of loops where lanes pause. Segments are made before and after. */
+MPS_WARN_UNUSED mps_status lanes_find_pauses(lanes_function *function);
 /* Finds the loops in which lanes meet, and gives them their counts' places. */
 MPS_WARN_UNUSED mps_status lanes_find_loops(lanes_function *function);
 /* Finds what all lanes have alike when they come to a site together. */

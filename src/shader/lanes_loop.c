@@ -2,6 +2,7 @@
  *
  * lanes_loop: loops in which lanes meet. Lanes that leave a branch in different rounds would otherwise look alike: each lane counts its
  * rounds, and those behind go first, as in src/driver/host/threadgroup.c. A loop is a header that dominates who jumps back to it.
+ * In loops without a meeting that all lanes seem to go round equally often lanes pause, so that the vectoriser sees a loop over lanes.
  */
 #include <string.h>
 
@@ -74,25 +75,104 @@ static bool lanes_meet_in(const lanes_function *f, const lanes_loop *loop) {
   return false;
 }
 
-static mps_status find_loop(lanes_function *f, uint32_t header, const uint64_t *dominators, size_t words) {
-  lanes_loop loop = {.header = header, .blocks = lanes_allocate(f->module, f->blocks.count)};
-  if (!loop.blocks) return no_memory();
-  bool found = false;
+/* The loop with this header. *out_found: there is one. */
+static mps_status read_loop(const lanes_function *f, uint32_t header, const uint64_t *dominators, size_t words, lanes_loop *loop, bool *out_found) {
+  *loop = (lanes_loop){.header = header, .blocks = lanes_allocate(f->module, f->blocks.count)};
+  *out_found = false;
+  if (!loop->blocks) return no_memory();
   for (uint32_t b = 0; b < f->blocks.count; b++) {
     uint32_t count;
     const uint32_t *successors = successors_of(f, b, &count);
     for (uint32_t s = 0; s < count; s++) {
       if (block_of(f, successors[s]) != header || !(dominators[b * words + header / 64] >> header % 64 & 1)) continue;
-      found = loop.blocks[header] = true;
-      add_body(f, &loop, b);
+      *out_found = loop->blocks[header] = true;
+      add_body(f, loop, b);
     }
   }
+  for (uint32_t b = 0; b < f->blocks.count; b++) loop->block_count += loop->blocks[b];
+  return MPS_STATUS_OK;
+}
+
+static mps_status find_loop(lanes_function *f, uint32_t header, const uint64_t *dominators, size_t words) {
+  lanes_loop loop;
+  bool found;
+  MPS_TRY(read_loop(f, header, dominators, words, &loop, &found));
   if (!found || !lanes_meet_in(f, &loop)) return MPS_STATUS_OK;
-  for (uint32_t b = 0; b < f->blocks.count; b++) loop.block_count += loop.blocks[b];
   loop.offset = lanes_place(f, sizeof(uint32_t));
   uint32_t place = f->loop_count++; /* larger ones first: those around others are */
   for (; place > 0 && f->loops[place - 1].block_count < loop.block_count; place--) f->loops[place] = f->loops[place - 1];
   f->loops[place] = loop;
+  return MPS_STATUS_OK;
+}
+
+/* ---- pauses ---- */
+/* Values that look as if they differ between lanes: a guess by operands alone, since lanes that differ after all only lose time. */
+static bool *find_different(const lanes_function *f) {
+  bool *different = lanes_allocate(f->module, f->values.count);
+  if (!different) return NULL;
+  different[f->thread] = true;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t n = 0; n < f->instructions.count; n++) {
+      const lanes_instruction *i = &f->instructions.items[n];
+      if (i->result == LANES_NONE || different[i->result]) continue;
+      bool known = i->kind == LANES_PURE || i->kind == LANES_PHI || i->kind == LANES_OTHER || i->uniform_memory;
+      for (uint32_t r = 0; r < i->reference_count && known; r++) {
+        const lanes_reference *reference = &f->references.items[i->first_reference + r];
+        known = reference->is_block || !different[reference->index];
+      }
+      changed |= different[i->result] = !known;
+    }
+  }
+  return different;
+}
+
+/* Whether all ways out of the loop are taken by what looks alike, and no threads meet in it. */
+static bool goes_alike(const lanes_function *f, const lanes_loop *loop, const bool *different) {
+  for (uint32_t b = 0; b < f->blocks.count; b++) {
+    if (!loop->blocks[b]) continue;
+    const lanes_block *block = &f->blocks.items[b];
+    for (uint32_t n = block->first; n < block->first + block->count; n++)
+      if (f->instructions.items[n].kind == LANES_COLLECTIVE) return false;
+    uint32_t count;
+    const uint32_t *successors = successors_of(f, b, &count);
+    bool leaves = false;
+    for (uint32_t s = 0; s < count; s++) leaves |= !loop->blocks[block_of(f, successors[s])];
+    const lanes_instruction *end = &f->instructions.items[block->first + block->count - 1];
+    for (uint32_t r = 0; leaves && r < end->reference_count; r++) {
+      const lanes_reference *reference = &f->references.items[end->first_reference + r];
+      if (!reference->is_block && different[reference->index]) return false;
+    }
+  }
+  return true;
+}
+
+static mps_status add_pause(lanes_function *f, uint32_t block) {
+  const lanes_block *b = &f->blocks.items[block];
+  uint32_t last = LANES_NONE;
+  for (uint32_t n = b->first; n < b->first + b->count && f->instructions.items[n].kind == LANES_PHI; n++) last = n;
+  if (last == LANES_NONE) return MPS_STATUS_OK;
+  lanes_site *sites = lanes_allocate(f->module, (f->site_count + 1) * sizeof *sites);
+  if (!sites) return no_memory();
+  memcpy(sites, f->sites, f->site_count * sizeof *sites);
+  sites[f->site_count] = (lanes_site){.instruction = last, .result = LANES_NONE};
+  f->instructions.items[last].site = f->site_count++;
+  f->sites = sites;
+  return MPS_STATUS_OK;
+}
+
+mps_status lanes_find_pauses(lanes_function *f) {
+  size_t words = (f->blocks.count + 63) / 64;
+  if (f->blocks.count > 4000) return MPS_STATUS_OK;
+  const uint64_t *dominators = find_dominators(f, words);
+  const bool *different = find_different(f);
+  if (!dominators || !different) return no_memory();
+  for (uint32_t b = 0; b < f->blocks.count; b++) {
+    lanes_loop loop;
+    bool found;
+    MPS_TRY(read_loop(f, b, dominators, words, &loop, &found));
+    if (found && goes_alike(f, &loop, different)) MPS_TRY(add_pause(f, b));
+  }
   return MPS_STATUS_OK;
 }
 

@@ -32,6 +32,7 @@ static mps_status sort_sites(lanes_function *f) {
     if (!barrier) f->exchange_count = count - 1;
   }
   f->sites = sorted;
+  f->barrier_end = count - 1;
   return MPS_STATUS_OK;
 }
 
@@ -286,6 +287,9 @@ mps_status lanes_function_split(lanes_function *f) {
   MPS_TRY(sort_sites(f));
   MPS_TRY(make_segments(f));
   MPS_TRY(find_costs(f));
+  MPS_TRY(lanes_find_pauses(f));
+  f->segments.count = f->successors.count = 0;
+  MPS_TRY(make_segments(f));
   MPS_TRY(find_live(f));
   MPS_TRY(place_all(f));
   MPS_TRY(make_regions(f));

@@ -128,12 +128,48 @@ static bool narrow(analysis *a, uint64_t *const *alike) {
   return changed;
 }
 
+/* Whether all lanes go the same way through the region, so that they come to the same site. */
+static bool goes_one_way(analysis *a) {
+  const lanes_function *f = a->f;
+  for (uint32_t s = 0; s < f->segments.count; s++) {
+    const lanes_segment *segment = &f->segments.items[s];
+    const lanes_instruction *end = &f->instructions.items[segment->first + segment->count - 1];
+    if (!a->region->segments[s] || segment->successor_count < 2) continue;
+    bool differs = false; /* in where the ways lead */
+    for (uint32_t e = 1; e <= f->site_count; e++) {
+      uint32_t ways = 0;
+      for (uint32_t n = 0; a->region->exits[e] && n < segment->successor_count; n++) {
+        uint32_t to = f->successors.items[segment->first_successor + n];
+        if (e < f->site_count) {
+          ways += to == f->sites[e].end || reaches(a, to, true, f->sites[e].end, LANES_NONE);
+          continue;
+        }
+        bool returns = false;
+        for (uint32_t r = 0; r < f->segments.count && !returns; r++) {
+          const lanes_segment *last = &f->segments.items[r];
+          returns = a->region->segments[r] && f->instructions.items[last->first + last->count - 1].kind == LANES_RETURN &&
+                    reaches(a, to, true, r, LANES_NONE);
+        }
+        ways += returns;
+      }
+      differs |= ways != 0 && ways != segment->successor_count;
+    }
+    for (uint32_t r = 0; differs && r < end->reference_count; r++) {
+      const lanes_reference *reference = &f->references.items[end->first_reference + r];
+      if (!reference->is_block && !is_alike(a, reference->index, s, 0)) return false;
+    }
+    if (differs && reaches(a, s, false, s, LANES_NONE)) return false;
+  }
+  return true;
+}
+
 /* Whether lanes that come to a site together went round its loops equally often. */
 static mps_status find_unlike(analysis *a, lanes_region *region) {
   const lanes_function *f = a->f;
   region->unlike = lanes_allocate(f->module, (size_t)(f->site_count + 1) * (f->loop_count + 1));
   if (!region->unlike) return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory for the loops of a kernel");
-  region->certain = region->exit_count == 1;
+  region->one_way = region->exit_count > 1 && goes_one_way(a);
+  region->certain = region->exit_count == 1 || region->one_way;
   for (uint32_t e = 1; e < f->site_count; e++) {
     const lanes_site *site = &f->sites[e];
     for (uint32_t l = 0; region->exits[e] && l < site->loop_count; l++) {

@@ -135,7 +135,7 @@ static void put_step(group_writer *w) {
   lanes_put(w->out, "}\n\n");
 }
 
-/* The lanes in %mask go on. */
+/* The lanes in %mask go on to where they meet others; they do not pause. */
 static void put_resume(group_writer *w) {
   lanes_put(w->out,
     "define internal void @mps_group_%u.resume(ptr %%context, i32 %%first, ptr %%storage, i32 %%mask) noinline nounwind %.*s{\n"
@@ -146,10 +146,13 @@ static void put_resume(group_writer *w) {
     "  %%site = load i32, ptr %%at, align 4\n  %%thread = or disjoint i32 %%first, %%i\n",
     w->f->number, LANES_SPAN(w->f->attributes), LANES_NEXT_OFFSET);
   lanes_put(w->out,
-    "  %%exit = call i32 @mps_group_%u.step(ptr %%context, i32 %%thread, ptr %%storage, i64 %%slot, i32 %%site)\n"
+    "  br label %%walk\nwalk:\n  %%from = phi i32 [ %%site, %%go ], [ %%exit, %%walk ]\n"
+    "  %%exit = call i32 @mps_group_%u.step(ptr %%context, i32 %%thread, ptr %%storage, i64 %%slot, i32 %%from)\n"
+    "  %%above = icmp ugt i32 %%exit, %u\n  %%not.done = icmp ult i32 %%exit, %u\n  %%pauses = and i1 %%above, %%not.done\n"
+    "  br i1 %%pauses, label %%walk, label %%stop\nstop:\n"
     "  store i32 %%exit, ptr %%at, align 4\n  br label %%on\non:\n"
     "  %%after = add nuw nsw i32 %%i, 1\n  %%more = icmp ult i32 %%after, 32\n  br i1 %%more, label %%loop, label %%end\nend:\n  ret void\n}\n\n",
-    w->f->number);
+    w->f->number, w->f->barrier_end, w->f->site_count);
 }
 
 /* ---- a simdgroup ---- */
@@ -189,7 +192,12 @@ static void put_arrival(group_writer *w, uint32_t s) {
     lanes_put(w->out, "  unreachable\n");
     return;
   }
-  if (region->exit_count > 1) {
+  if (region->one_way) {
+    lanes_put(w->out, "  switch i32 %%exit%u, label %%never [\n", s);
+    for (uint32_t e = 0; e <= f->site_count; e++)
+      if (region->exits[e]) lanes_put(w->out, "    i32 %u, label %%from%u.%u\n", e, s, e);
+    lanes_put(w->out, "  ]\n");
+  } else if (region->exit_count > 1) {
     lanes_put(w->out, "  %%low%u = call i32 @mps_group_%u.lowest(ptr %%next)\n  %%high%u = call i32 @mps_group_%u.highest(ptr %%next)\n"
               "  %%same%u = icmp eq i32 %%low%u, %%high%u\n  br i1 %%same%u, label %%which%u, label %%ready\nwhich%u:\n"
               "  switch i32 %%low%u, label %%never [\n", s, f->number, s, f->number, s, s, s, s, s, s, s);
@@ -259,23 +267,25 @@ static void put_ready(group_writer *w) {
     "mixed:\n  %%barrier.mask = call i32 @mps_group_%u.mask(ptr %%next, i32 %u, i32 %u)\n"
     "  %%begin.mask = call i32 @mps_group_%u.mask(ptr %%next, i32 0, i32 0)\n  %%going = or i32 %%barrier.mask, %%begin.mask\n"
     "  call void @mps_group_%u.resume(ptr %%context, i32 %%first, ptr %%m.storage, i32 %%going)\n  br label %%ready\n",
-    f->number, f->exchange_count + 1, f->site_count - 1, f->number, f->number);
+    f->number, f->exchange_count + 1, f->barrier_end, f->number, f->number);
   lanes_put(w->out,
-    "ready:\n  %%low = call i32 @mps_group_%u.lowest(ptr %%next)\n  %%high = call i32 @mps_group_%u.highest(ptr %%next)\n"
+    "ready:\n  %%pause.mask = call i32 @mps_group_%u.mask(ptr %%next, i32 %u, i32 %u)\n"
+    "  call void @mps_group_%u.resume(ptr %%context, i32 %%first, ptr %%m.storage, i32 %%pause.mask)\n  %%low = call i32 @mps_group_%u.lowest(ptr %%next)\n  %%high = call i32 @mps_group_%u.highest(ptr %%next)\n"
     "  %%meet = icmp ule i32 %%low, %u\n  br i1 %%meet, label %%meeting, label %%wait\n"
     "meeting:\n  %%meeting.mask = call i32 @mps_group_%u.mask(ptr %%next, i32 1, i32 %u)\n"
     "  %%active = call i32 @mps_group_%u.first(ptr %%m.storage, ptr %%next, i32 %%meeting.mask)\n"
     "  %%one = call i32 @llvm.cttz.i32(i32 %%active, i1 true)\n  %%one.wide = zext i32 %%one to i64\n"
     "  %%one.at = getelementptr inbounds i32, ptr %%next, i64 %%one.wide\n  %%one.site = load i32, ptr %%one.at, align 4\n"
     "  switch i32 %%one.site, label %%never [\n",
-    f->number, f->number, f->exchange_count, f->number, f->exchange_count, f->number);
+    f->number, f->barrier_end + 1, f->site_count - 1, f->number, f->number, f->number, f->exchange_count, f->number, f->exchange_count,
+    f->number);
   for (uint32_t s = 1; s <= f->exchange_count; s++) lanes_put(w->out, "    i32 %u, label %%mixed%u\n", s, s);
   /* Nobody is left but those at barriers and those that are done: all alike, or each where it is. */
   lanes_put(w->out, "  ]\nwait:\n  %%alike = icmp eq i32 %%low, %%high\n  br i1 %%alike, label %%together, label %%apart\napart:\n  ret i32 " MIXED
             "\ntogether:\n  switch i32 %%low, label %%never [\n    i32 %u, label %%arrive%u\n", f->site_count, f->site_count);
-  for (uint32_t s = f->exchange_count + 1; s < f->site_count; s++) lanes_put(w->out, "    i32 %u, label %%together%u\n", s, s);
+  for (uint32_t s = f->exchange_count + 1; s <= f->barrier_end; s++) lanes_put(w->out, "    i32 %u, label %%together%u\n", s, s);
   lanes_put(w->out, "  ]\nnever:\n  unreachable\n");
-  for (uint32_t s = 1; s < f->site_count; s++) {
+  for (uint32_t s = 1; s <= f->barrier_end; s++) {
     if (s <= f->exchange_count) {
       lanes_put(w->out, "mixed%u:\n", s);
       put_exchange(w, s, "%active");
@@ -292,12 +302,12 @@ static void put_simdgroup(group_writer *w) {
             "begin:\n  %%first = shl nuw nsw i32 %%simdgroup, 5\n  %%next = getelementptr inbounds i8, ptr %%m.storage, i64 %u\n"
             "  switch i32 %%state, label %%mixed [\n    i32 0, label %%fast0\n",
             f->number, LANES_SPAN(f->attributes), LANES_NEXT_OFFSET);
-  for (uint32_t s = f->exchange_count + 1; s < f->site_count; s++) lanes_put(w->out, "    i32 %u, label %%fast%u\n", s, s);
+  for (uint32_t s = f->exchange_count + 1; s <= f->barrier_end; s++) lanes_put(w->out, "    i32 %u, label %%fast%u\n", s, s);
   lanes_put(w->out, "  ]\n");
   for (uint32_t s = 0; s < f->site_count; s++) put_fast(w, s);
   for (uint32_t s = 1; s <= f->site_count; s++) {
     lanes_put(w->out, "arrive%u:\n", s);
-    if (s > f->exchange_count) {
+    if ((s > f->exchange_count && s <= f->barrier_end) || s == f->site_count) {
       lanes_put(w->out, "  ret i32 %u\n", s);
       continue;
     }

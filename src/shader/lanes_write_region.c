@@ -320,6 +320,7 @@ static void put_segment(region_writer *w, uint32_t number) {
       put_instruction(w, i, false);
     }
   }
+  if (s->site != LANES_NONE && f->instructions.items[end - 1].kind != LANES_COLLECTIVE) put_meeting(w, s); /* a pause */
 }
 
 /* ---- the function ---- */
