@@ -105,6 +105,7 @@ typedef struct lanes_instruction {
   uint32_t site; /* of a collective */
   bool plain;    /* a load that is neither volatile nor atomic */
   bool uniform_memory; /* a load from the context */
+  bool of_simdgroup;   /* says of the thread only which simdgroup it is in */
 } lanes_instruction;
 
 typedef struct lanes_value {

@@ -116,8 +116,8 @@ static bool *find_different(const lanes_function *f) {
     for (size_t n = 0; n < f->instructions.count; n++) {
       const lanes_instruction *i = &f->instructions.items[n];
       if (i->result == LANES_NONE || different[i->result]) continue;
-      bool known = i->kind == LANES_PURE || i->kind == LANES_PHI || i->kind == LANES_OTHER || i->uniform_memory;
-      for (uint32_t r = 0; r < i->reference_count && known; r++) {
+      bool known = i->of_simdgroup || i->kind == LANES_PURE || i->kind == LANES_PHI || i->kind == LANES_OTHER || i->uniform_memory;
+      for (uint32_t r = 0; r < i->reference_count && known && !i->of_simdgroup; r++) {
         const lanes_reference *reference = &f->references.items[i->first_reference + r];
         known = reference->is_block || !different[reference->index];
       }

@@ -4,6 +4,7 @@
  * go on without meeting again. A value that is needed behind a meeting is kept for each thread in memory, or computed anew
  * when that takes a few instructions from the arguments.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "shader/lanes_internal.h"
@@ -75,11 +76,30 @@ static uint32_t only_value(const lanes_function *f, const lanes_instruction *i) 
   return i->reference_count == 1 ? f->references.items[i->first_reference].index : LANES_NONE;
 }
 
+/* "lshr i32 %thread, 5" and what compares with a multiple of 32: the same for all lanes of a simdgroup. */
+static bool is_of_simdgroup(const lanes_function *f, const lanes_instruction *i) {
+  const lanes_reference *thread = &f->references.items[i->first_reference];
+  if (only_value(f, i) != f->thread || thread->is_block || i->kind != LANES_PURE) return false;
+  lanes_span front = {i->text.at, thread->begin}, rest = {i->text.at + thread->end, i->text.length - thread->end};
+  char number[24];
+  if (!lanes_starts(rest, ", ") || rest.length - 2 >= sizeof number) return false;
+  memcpy(number, rest.at + 2, rest.length - 2);
+  number[rest.length - 2] = 0;
+  char *end;
+  unsigned long value = strtoul(number, &end, 10);
+  if (*end || end == number || number[0] == '-') return false;
+  if (lanes_is(front, "lshr i32 ") || lanes_is(front, "lshr exact i32 ")) return value >= 5 && value < 32;
+  if (lanes_is(front, "icmp ult i32 ") || lanes_is(front, "icmp samesign ult i32 ")) return value % LANES_WIDTH == 0;
+  if (lanes_is(front, "icmp ugt i32 ") || lanes_is(front, "icmp samesign ugt i32 ")) return value % LANES_WIDTH == LANES_WIDTH - 1;
+  return false;
+}
+
 /* Marks loads at constant places in the context. */
 static mps_status find_context_loads(lanes_function *f) {
   bool *in_context = lanes_allocate(f->module, f->values.count);
   if (!in_context) return no_memory();
   in_context[f->context] = true;
+  for (size_t n = 0; n < f->instructions.count; n++) f->instructions.items[n].of_simdgroup = is_of_simdgroup(f, &f->instructions.items[n]);
   for (bool changed = true; changed;) {
     changed = false;
     for (size_t n = 0; n < f->instructions.count; n++) {
@@ -221,6 +241,8 @@ static mps_status place_all(lanes_function *f) {
       else mark_anew(f, v);
     }
   }
+  for (size_t n = 0; n < f->instructions.count; n++) /* at a region's beginning, where they do not depend on a condition */
+    if (f->instructions.items[n].uniform_memory) mark_anew(f, f->instructions.items[n].result);
   for (uint32_t v = 0; v < f->values.count; v++) {
     lanes_value *value = &f->values.items[v];
     bool is_alloca = value->instruction != LANES_NONE && f->instructions.items[value->instruction].kind == LANES_ALLOCA;

@@ -100,6 +100,7 @@ static bool is_alike(analysis *a, uint32_t value, uint32_t at, int depth) {
   if (value == a->f->context) return true;
   const lanes_instruction *i = &a->f->instructions.items[v->instruction];
   uint32_t given = segment_of(a->f, v->instruction);
+  if (i->of_simdgroup) return true;
   if (!v->anew && v->crossing) {
     version which = i->kind == LANES_COLLECTIVE ? VERSION_IN : version_at(a, given, at);
     if (which == VERSION_EITHER) return false;

@@ -117,7 +117,7 @@ static void put_alike(group_writer *w) {
 /* One lane goes on from the site where it is. */
 static void put_step(group_writer *w) {
   const lanes_function *f = w->f;
-  lanes_put(w->out, "define internal i32 @mps_group_%u.step(ptr %%context, i32 %%thread, ptr %%m.storage, i64 %%slot, i32 %%site) noinline nounwind %.*s{\n"
+  lanes_put(w->out, "define internal i32 @mps_group_%u.step(ptr %%context, i32 %%thread, ptr %%m.storage, i64 %%slot, i32 %%first, i32 %%site) noinline nounwind %.*s{\n"
             "begin:\n  switch i32 %%site, label %%never [\n", f->number, LANES_SPAN(f->attributes));
   for (uint32_t s = 0; s < f->site_count; s++) lanes_put(w->out, "    i32 %u, label %%site%u\n", s, s);
   lanes_put(w->out, "  ]\nnever:\n  unreachable\n");
@@ -127,7 +127,7 @@ static void put_step(group_writer *w) {
     lanes_put(w->out, "site%u:\n", s);
     for (uint32_t u = 0; u < region->uniform_count; u++)
       lanes_put_load(w->out, &f->values.items[region->uniforms[u]], "%slot", w->numbers->access, &w->temporaries);
-    lanes_put(w->out, "  %%exit%u = call i32 @mps_group_%u.region%u(ptr %%context, i32 %%thread, ptr %%m.storage, i64 %%slot", s, f->number, s);
+    lanes_put(w->out, "  %%exit%u = call i32 @mps_group_%u.region%u(ptr %%context, i32 %%thread, ptr %%m.storage, i64 %%slot, i32 %%first", s, f->number, s);
     for (uint32_t u = 0; u < region->uniform_count; u++)
       lanes_put(w->out, ", %.*s %%m.v%u", LANES_SPAN(f->values.items[region->uniforms[u]].type), first + u);
     lanes_put(w->out, ") noinline\n  ret i32 %%exit%u\n", s);
@@ -147,7 +147,7 @@ static void put_resume(group_writer *w) {
     w->f->number, LANES_SPAN(w->f->attributes), LANES_NEXT_OFFSET);
   lanes_put(w->out,
     "  br label %%walk\nwalk:\n  %%from = phi i32 [ %%site, %%go ], [ %%exit, %%walk ]\n"
-    "  %%exit = call i32 @mps_group_%u.step(ptr %%context, i32 %%thread, ptr %%storage, i64 %%slot, i32 %%from)\n"
+    "  %%exit = call i32 @mps_group_%u.step(ptr %%context, i32 %%thread, ptr %%storage, i64 %%slot, i32 %%first, i32 %%from)\n"
     "  %%above = icmp ugt i32 %%exit, %u\n  %%not.done = icmp ult i32 %%exit, %u\n  %%pauses = and i1 %%above, %%not.done\n"
     "  br i1 %%pauses, label %%walk, label %%stop\nstop:\n"
     "  store i32 %%exit, ptr %%at, align 4\n  br label %%on\non:\n"
@@ -227,7 +227,7 @@ static void put_fast(group_writer *w, uint32_t s) {
     lanes_put_load(w->out, &f->values.items[region->uniforms[u]], "0", w->numbers->access, &w->temporaries);
   lanes_put(w->out, "  br label %%loop%u\nloop%u:\n  %%i%u = phi i32 [ 0, %%fast%u ], [ %%after%u, %%loop%u ]\n", s, s, s, s, s, s);
   lanes_put(w->out, "  %%slot%u = zext nneg i32 %%i%u to i64\n  %%thread%u = or disjoint i32 %%first, %%i%u\n", s, s, s, s);
-  lanes_put(w->out, "  %%exit%u = call i32 @mps_group_%u.region%u(ptr %%context, i32 %%thread%u, ptr %%m.storage, i64 %%slot%u", s, f->number, s, s, s);
+  lanes_put(w->out, "  %%exit%u = call i32 @mps_group_%u.region%u(ptr %%context, i32 %%thread%u, ptr %%m.storage, i64 %%slot%u, i32 %%first", s, f->number, s, s, s);
   for (uint32_t u = 0; u < region->uniform_count; u++)
     lanes_put(w->out, ", %.*s %%m.v%u", LANES_SPAN(f->values.items[region->uniforms[u]].type), first + u);
   lanes_put(w->out, ") alwaysinline\n");

@@ -79,6 +79,7 @@ static void put_range(region_writer *w, const lanes_instruction *i, uint32_t beg
     at = references[r].end;
     if (references[r].is_block) lanes_put(w->out, "%%b%u", w->f->blocks.items[references[r].index].first_segment);
     else if (loaded && w->f->values.items[references[r].index].crossing) lanes_put(w->out, "%%m.t%u", (*loaded) + r);
+    else if (i->of_simdgroup) lanes_put(w->out, "%%m.first");
     else lanes_put(w->out, "%%v%u", references[r].index);
   }
   lanes_put_span(w->out, (lanes_span){i->text.at + at, end - at});
@@ -360,8 +361,8 @@ mps_status lanes_write_region(const lanes_function *f, uint32_t site, const lane
   region_writer w = {.f = f, .region = &f->regions[site], .entry = site, .out = out, .numbers = numbers};
   w.written = lanes_allocate(f->module, f->values.count);
   if (!w.written) return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory for a region");
-  lanes_put(out, "define internal i32 @mps_group_%u.region%u(ptr %%v%u, i32 %%v%u, ptr %%m.storage, i64 %%m.slot", f->number, site, f->context,
-            f->thread);
+  lanes_put(out, "define internal i32 @mps_group_%u.region%u(ptr %%v%u, i32 %%v%u, ptr %%m.storage, i64 %%m.slot, i32 %%m.first", f->number, site,
+            f->context, f->thread);
   for (uint32_t u = 0; u < w.region->uniform_count; u++) {
     uint32_t v = w.region->uniforms[u];
     lanes_put(out, ", %.*s %%m.u%u", LANES_SPAN(f->values.items[v].type), v);
