@@ -104,7 +104,8 @@ inline unsigned ballot(const unsigned char *votes, unsigned active) {
 
 /* MPS_COLLECTIVE_...(suffix, T) declares the call by value and defines what it does over arrays. */
 #define MPS_COLLECTIVE_FUNCTION extern "C" __attribute__((used, always_inline, visibility("hidden"))) inline
-#define MPS_COLLECTIVE_CALL extern "C" __attribute__((convergent))
+/* Neither copied nor merged nor moved into a branch: the place of a call says who meets. */
+#define MPS_COLLECTIVE_CALL extern "C" __attribute__((convergent, nomerge))
 
 #define MPS_COLLECTIVE_REDUCTION(name, operation, suffix, T, H)                                                \
   MPS_COLLECTIVE_CALL T mps_collective_##name##_##suffix(T value);                                             \
@@ -145,6 +146,10 @@ inline unsigned ballot(const unsigned char *votes, unsigned active) {
     mps_lanes::give(results, active, [=](unsigned) { return all; });                                                     \
   }
 
+/* Around a loop in which lanes meet; `name` is a constant. */
+MPS_COLLECTIVE_CALL void mps_collective_loop_enter(unsigned name);
+MPS_COLLECTIVE_CALL void mps_collective_loop_next(unsigned name);
+MPS_COLLECTIVE_CALL void mps_collective_loop_leave(unsigned name);
 MPS_COLLECTIVE_CALL void mps_collective_barrier(unsigned flags);
 MPS_COLLECTIVE_CALL void mps_collective_simdgroup_barrier(unsigned flags);
 

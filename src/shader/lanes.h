@@ -19,8 +19,10 @@
  * is expected. An exchange is made by a function that the module has to define, over 32 lanes, with bit l of `active` set for lanes
  * that take part; results of others must be left alone:
  *   void mps_lanes_<name>(const A *a, const B *b, ..., T *results, unsigned active)   (no `results` if T is void)
- * bool elements are bytes. Lanes that wait at different calls go on by program order, the call that comes first in the text first. A
- * barrier opens when all threads that have not returned wait at one.
+ * bool elements are bytes. Lanes that wait at different calls go on by who is behind: by the loops that they are in, the outermost first,
+ * and how often they went round, then by the place. Loops are those with calls around them: mps_collective_loop_enter(i32 name) before,
+ * _next(name) at the beginning of each round, _leave(name) on each way out, with a constant for a name. A barrier opens when all threads
+ * that have not returned wait at one.
  */
 #ifndef OPENMPS_SHADER_LANES_H
 #define OPENMPS_SHADER_LANES_H

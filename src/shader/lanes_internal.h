@@ -84,6 +84,7 @@ typedef enum lanes_kind {
   LANES_PHI,
   LANES_CALL,
   LANES_COLLECTIVE,
+  LANES_ROUND, /* a call around a loop in which lanes meet */
   LANES_BRANCH,
   LANES_RETURN,
   LANES_UNREACHABLE,
@@ -103,6 +104,9 @@ typedef struct lanes_instruction {
   uint32_t first_reference, reference_count;
   uint32_t block;
   uint32_t site; /* of a collective */
+  uint32_t loop; /* of LANES_ROUND */
+  uint32_t rank; /* place in the order in which threads get there, from 1 */
+  char round;    /* 'e'nter, 'n'ext, 'l'eave */
   bool plain;    /* a load that is neither volatile nor atomic */
   bool uniform_memory; /* a load from the context */
   bool of_simdgroup;   /* says of the thread only which simdgroup it is in */
@@ -154,11 +158,10 @@ typedef struct lanes_site {
   uint32_t loop_count;
 } lanes_site;
 
-/* A loop in which lanes meet. How often a lane went round says who is behind and goes first. */
+/* A loop in which lanes meet, by the calls that stand around it. How often a lane went round says who is behind and goes first. */
 typedef struct lanes_loop {
-  uint32_t header; /* block */
-  bool *blocks;    /* that belong to it */
-  uint32_t block_count;
+  uint32_t id;     /* what the calls say */
+  uint32_t rank;   /* of its first beginning */
   uint32_t offset; /* of the lanes' counts */
 } lanes_loop;
 
@@ -191,8 +194,7 @@ typedef struct lanes_function {
   uint32_t exchange_count; /* sites 1 to exchange_count are of a simdgroup, */
   uint32_t barrier_end;    /* those up to this one barriers, the rest pauses */
   lanes_region *regions;   /* by site */
-  lanes_loop *loops;       /* outer ones before inner ones */
-  uint32_t loop_count;
+  MPS_ARRAY(lanes_loop) loops;
   uint64_t *live;          /* by segment: bits of values that are needed there */
   uint32_t live_words;
   uint64_t bytes;          /* of a simdgroup's storage */
@@ -202,9 +204,9 @@ typedef struct lanes_function {
 MPS_WARN_UNUSED mps_status lanes_function_read(lanes_function *function, lanes_module *module, const lanes_definition *definition);
 /* Splits it into regions and gives every kept value its place. */
 MPS_WARN_UNUSED mps_status lanes_function_split(lanes_function *function);
-/* Finds heads of loops where lanes pause. Segments are made before and after. */
+/* Ranks instructions and finds heads of loops where lanes pause. Segments are made before and after. */
 MPS_WARN_UNUSED mps_status lanes_find_pauses(lanes_function *function);
-/* Finds the loops in which lanes meet, and gives them their counts' places. */
+/* Finds in which counted loops each meeting is, and gives the counts their places. */
 MPS_WARN_UNUSED mps_status lanes_find_loops(lanes_function *function);
 /* Finds what all lanes have alike when they come to a site together. */
 MPS_WARN_UNUSED mps_status lanes_find_uniforms(lanes_function *function);

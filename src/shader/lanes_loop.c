@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * lanes_loop: loops in which lanes meet. Lanes that leave a branch in different rounds would otherwise look alike: each lane counts its
- * rounds, and those behind go first, as in src/driver/host/threadgroup.c. A loop is a header that dominates who jumps back to it.
- * In loops without a meeting that all lanes seem to go round equally often lanes pause, so that the vectoriser sees a loop over lanes.
+ * lanes_loop: the order in which threads come to places, and loops. Where lanes wait at different places those behind go first: by the
+ * loops that they are in (calls around a loop in which lanes meet count its rounds), then by the place, as in
+ * src/driver/host/threadgroup.c. In loops without a meeting that all lanes seem to go round equally often lanes pause, so that the
+ * vectoriser sees a loop over lanes. A loop is a header that dominates who jumps back to it.
  */
 #include <string.h>
 
@@ -12,7 +13,12 @@
 
 static mps_status no_memory(void) { return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory for the loops of a kernel"); }
 
-/* Calls back for each block behind `block`: its last segment has them. */
+typedef struct natural_loop {
+  uint32_t header; /* block */
+  bool *blocks;    /* that belong to it */
+} natural_loop;
+
+/* The segments behind a block. */
 static const uint32_t *successors_of(const lanes_function *f, uint32_t block, uint32_t *count) {
   const lanes_block *b = &f->blocks.items[block];
   const lanes_segment *s = &f->segments.items[b->first_segment + b->segment_count - 1];
@@ -54,7 +60,7 @@ static uint64_t *find_dominators(const lanes_function *f, size_t words) {
 }
 
 /* Adds to the loop all blocks from which `from` can be reached without its header. */
-static void add_body(const lanes_function *f, lanes_loop *loop, uint32_t from) {
+static void add_body(const lanes_function *f, natural_loop *loop, uint32_t from) {
   loop->blocks[from] = true;
   for (bool changed = true; changed;) {
     changed = false;
@@ -69,15 +75,9 @@ static void add_body(const lanes_function *f, lanes_loop *loop, uint32_t from) {
   }
 }
 
-static bool lanes_meet_in(const lanes_function *f, const lanes_loop *loop) {
-  for (uint32_t s = 1; s <= f->exchange_count; s++)
-    if (loop->blocks[block_of(f, f->sites[s].end)]) return true;
-  return false;
-}
-
 /* The loop with this header. *out_found: there is one. */
-static mps_status read_loop(const lanes_function *f, uint32_t header, const uint64_t *dominators, size_t words, lanes_loop *loop, bool *out_found) {
-  *loop = (lanes_loop){.header = header, .blocks = lanes_allocate(f->module, f->blocks.count)};
+static mps_status read_loop(const lanes_function *f, uint32_t header, const uint64_t *dominators, size_t words, natural_loop *loop, bool *out_found) {
+  *loop = (natural_loop){.header = header, .blocks = lanes_allocate(f->module, f->blocks.count)};
   *out_found = false;
   if (!loop->blocks) return no_memory();
   for (uint32_t b = 0; b < f->blocks.count; b++) {
@@ -89,19 +89,6 @@ static mps_status read_loop(const lanes_function *f, uint32_t header, const uint
       add_body(f, loop, b);
     }
   }
-  for (uint32_t b = 0; b < f->blocks.count; b++) loop->block_count += loop->blocks[b];
-  return MPS_STATUS_OK;
-}
-
-static mps_status find_loop(lanes_function *f, uint32_t header, const uint64_t *dominators, size_t words) {
-  lanes_loop loop;
-  bool found;
-  MPS_TRY(read_loop(f, header, dominators, words, &loop, &found));
-  if (!found || !lanes_meet_in(f, &loop)) return MPS_STATUS_OK;
-  loop.offset = lanes_place(f, sizeof(uint32_t));
-  uint32_t place = f->loop_count++; /* larger ones first: those around others are */
-  for (; place > 0 && f->loops[place - 1].block_count < loop.block_count; place--) f->loops[place] = f->loops[place - 1];
-  f->loops[place] = loop;
   return MPS_STATUS_OK;
 }
 
@@ -128,7 +115,7 @@ static bool *find_different(const lanes_function *f) {
 }
 
 /* Whether all ways out of the loop are taken by what looks alike, and no threads meet in it. */
-static bool goes_alike(const lanes_function *f, const lanes_loop *loop, const bool *different) {
+static bool goes_alike(const lanes_function *f, const natural_loop *loop, const bool *different) {
   for (uint32_t b = 0; b < f->blocks.count; b++) {
     if (!loop->blocks[b]) continue;
     const lanes_block *block = &f->blocks.items[b];
@@ -161,36 +148,117 @@ static mps_status add_pause(lanes_function *f, uint32_t block) {
   return MPS_STATUS_OK;
 }
 
+/* ---- ranks ---- */
+static uint32_t loops_of_both(const natural_loop *loops, uint32_t loop_count, uint32_t a, uint32_t b) {
+  uint32_t count = 0;
+  for (uint32_t l = 0; l < loop_count; l++) count += loops[l].blocks[a] && loops[l].blocks[b];
+  return count;
+}
+
+/* The next block behind `block` that was not seen: those that leave loops first, so that they come last in the end. */
+static uint32_t next_block(const lanes_function *f, const natural_loop *loops, uint32_t loop_count, const bool *seen, uint32_t block) {
+  uint32_t count, best = LANES_NONE, least = LANES_NONE;
+  const uint32_t *successors = successors_of(f, block, &count);
+  for (uint32_t s = count; s-- > 0;) {
+    uint32_t to = block_of(f, successors[s]), common = loops_of_both(loops, loop_count, block, to);
+    if (seen[to] || common >= least) continue;
+    least = common;
+    best = to;
+  }
+  return best;
+}
+
+/* A block comes before those behind it, and all of a loop before what is behind the loop. */
+static mps_status rank_instructions(lanes_function *f, const natural_loop *loops, uint32_t loop_count) {
+  uint32_t *stack = lanes_allocate(f->module, f->blocks.count * sizeof *stack), *order = lanes_allocate(f->module, f->blocks.count * sizeof *order);
+  bool *seen = lanes_allocate(f->module, f->blocks.count);
+  if (!stack || !order || !seen) return no_memory();
+  uint32_t depth = 1, count = 0, rank = 1;
+  seen[0] = true;
+  while (depth) {
+    uint32_t next = next_block(f, loops, loop_count, seen, stack[depth - 1]);
+    if (next == LANES_NONE) {
+      order[count++] = stack[--depth];
+    } else {
+      seen[next] = true;
+      stack[depth++] = next;
+    }
+  }
+  while (count) {
+    const lanes_block *b = &f->blocks.items[order[--count]];
+    for (uint32_t n = b->first; n < b->first + b->count; n++) f->instructions.items[n].rank = rank++;
+  }
+  return MPS_STATUS_OK;
+}
+
 mps_status lanes_find_pauses(lanes_function *f) {
   size_t words = (f->blocks.count + 63) / 64;
-  if (f->blocks.count > 4000) return MPS_STATUS_OK;
+  if (f->blocks.count > 4000) return lanes_refuse("the kernel has %zu blocks", f->blocks.count);
   const uint64_t *dominators = find_dominators(f, words);
   const bool *different = find_different(f);
-  if (!dominators || !different) return no_memory();
+  natural_loop *loops = lanes_allocate(f->module, f->blocks.count * sizeof *loops);
+  if (!dominators || !different || !loops) return no_memory();
+  uint32_t count = 0;
   for (uint32_t b = 0; b < f->blocks.count; b++) {
-    lanes_loop loop;
     bool found;
-    MPS_TRY(read_loop(f, b, dominators, words, &loop, &found));
-    if (found && goes_alike(f, &loop, different)) MPS_TRY(add_pause(f, b));
+    MPS_TRY(read_loop(f, b, dominators, words, &loops[count], &found));
+    count += found;
+  }
+  MPS_TRY(rank_instructions(f, loops, count));
+  for (uint32_t l = 0; l < count; l++)
+    if (goes_alike(f, &loops[l], different)) MPS_TRY(add_pause(f, loops[l].header));
+  return MPS_STATUS_OK;
+}
+
+/* ---- counted loops ---- */
+typedef struct nest {
+  uint32_t loops[MAX_DEPTH];
+  uint32_t depth;
+  bool known;
+} nest;
+
+/* What is around the end of a block, from what is around its beginning; meetings in it take note. */
+static mps_status walk_block(lanes_function *f, uint32_t block, nest *around) {
+  const lanes_block *b = &f->blocks.items[block];
+  for (uint32_t n = b->first; n < b->first + b->count; n++) {
+    const lanes_instruction *i = &f->instructions.items[n];
+    if (i->site != LANES_NONE) {
+      lanes_site *site = &f->sites[i->site];
+      site->loops = lanes_allocate(f->module, sizeof around->loops);
+      if (!site->loops) return no_memory();
+      memcpy(site->loops, around->loops, sizeof around->loops);
+      site->loop_count = around->depth;
+    }
+    if (i->kind != LANES_ROUND) continue;
+    bool innermost = around->depth > 0 && around->loops[around->depth - 1] == i->loop;
+    if (i->round == 'e' && around->depth < MAX_DEPTH) around->loops[around->depth++] = i->loop;
+    else if (i->round == 'l' && innermost) around->depth--;
+    else if (i->round != 'n' || !innermost) return lanes_refuse("counted loops are not in each other, or are too deep");
+    lanes_loop *loop = &f->loops.items[i->loop];
+    if (i->round == 'e' && (loop->rank == 0 || i->rank < loop->rank)) loop->rank = i->rank;
   }
   return MPS_STATUS_OK;
 }
 
 mps_status lanes_find_loops(lanes_function *f) {
-  size_t words = (f->blocks.count + 63) / 64;
-  if (f->exchange_count == 0) return MPS_STATUS_OK;
-  if (f->blocks.count > 4000) return lanes_refuse("the kernel has %zu blocks", f->blocks.count);
-  const uint64_t *dominators = find_dominators(f, words);
-  f->loops = lanes_allocate(f->module, f->blocks.count * sizeof *f->loops);
-  if (!dominators || !f->loops) return no_memory();
-  for (uint32_t b = 0; b < f->blocks.count; b++) MPS_TRY(find_loop(f, b, dominators, words));
-  for (uint32_t s = 1; s < f->site_count; s++) {
-    lanes_site *site = &f->sites[s];
-    site->loops = lanes_allocate(f->module, (f->loop_count + 1) * sizeof *site->loops);
-    if (!site->loops) return no_memory();
-    for (uint32_t l = 0; l < f->loop_count; l++)
-      if (f->loops[l].blocks[block_of(f, site->end)]) site->loops[site->loop_count++] = l;
-    if (site->loop_count > MAX_DEPTH) return lanes_refuse("threads meet in more than %u loops around each other", MAX_DEPTH);
+  for (uint32_t l = 0; l < f->loops.count; l++) f->loops.items[l].offset = lanes_place(f, sizeof(uint32_t));
+  nest *nests = lanes_allocate(f->module, f->blocks.count * sizeof *nests);
+  uint32_t *stack = lanes_allocate(f->module, f->blocks.count * sizeof *stack), depth = 1;
+  if (!nests || !stack) return no_memory();
+  nests[0].known = true;
+  while (depth) {
+    uint32_t block = stack[--depth], count;
+    nest around = nests[block];
+    MPS_TRY(walk_block(f, block, &around));
+    const uint32_t *successors = successors_of(f, block, &count);
+    for (uint32_t s = 0; s < count; s++) {
+      nest *next = &nests[block_of(f, successors[s])];
+      bool same = next->depth == around.depth && memcmp(next->loops, around.loops, around.depth * sizeof *around.loops) == 0;
+      if (next->known && !same) return lanes_refuse("a block is reached from within a counted loop and from without");
+      if (next->known) continue;
+      *next = around;
+      stack[depth++] = block_of(f, successors[s]);
+    }
   }
   return MPS_STATUS_OK;
 }

@@ -224,6 +224,26 @@ static mps_status read_operands(lanes_function *f, lanes_site *site, lanes_span 
 
 static const char collective[] = "@mps_collective_";
 
+/* "mps_collective_loop_next(i32 3)": about the loop that is called 3. */
+static mps_status read_round(lanes_function *f, lanes_instruction *i, lanes_span callee) {
+  lanes_span word = behind(callee, sizeof collective - 1 + 5), arguments;
+  bool known = lanes_starts(word, "enter(") || lanes_starts(word, "next(") || lanes_starts(word, "leave(");
+  if (!known || !bracketed(behind(word, lanes_find(word, "(")), &arguments)) return lanes_refuse("not understood: %.*s", LANES_SPAN(i->text));
+  arguments = trimmed(arguments);
+  size_t at = arguments.length;
+  while (at > 0 && arguments.at[at - 1] >= '0' && arguments.at[at - 1] <= '9') at--;
+  if (!lanes_starts(arguments, "i32 ") || at == arguments.length || arguments.at[at - 1] != ' ')
+    return lanes_refuse("a loop has no constant name: %.*s", LANES_SPAN(i->text));
+  i->kind = LANES_ROUND;
+  i->round = word.at[0];
+  uint32_t id = (uint32_t)strtoul(arguments.at + at, NULL, 10);
+  for (i->loop = 0; i->loop < f->loops.count && f->loops.items[i->loop].id != id;) i->loop++;
+  if (i->loop < f->loops.count) return MPS_STATUS_OK;
+  MPS_TRY(MPS_ARRAY_RESERVE(&f->loops, 1));
+  MPS_ARRAY_PUSH(&f->loops, ((lanes_loop){.id = id}));
+  return MPS_STATUS_OK;
+}
+
 static mps_status read_collective(lanes_function *f, lanes_instruction *i, lanes_span callee) {
   i->kind = LANES_COLLECTIVE;
   lanes_site *sites = lanes_allocate(f->module, (f->site_count + 1) * sizeof *sites);
@@ -252,6 +272,7 @@ static mps_status read_call(lanes_function *f, lanes_instruction *i, lanes_span 
     return lanes_refuse("a call was not understood: %.*s", LANES_SPAN(i->text));
   for (size_t n = 0; n < sizeof refused / sizeof *refused; n++)
     if (lanes_starts(callee, refused[n])) return lanes_refuse("a call of %.*s", LANES_SPAN(first_word(callee)));
+  if (lanes_starts(callee, "@mps_collective_loop_")) return read_round(f, i, callee);
   if (lanes_starts(callee, collective)) return read_collective(f, i, callee);
   for (size_t n = 0; n < sizeof pure / sizeof *pure; n++)
     if (lanes_starts(callee, pure[n])) i->kind = LANES_PURE;
@@ -285,7 +306,7 @@ static mps_status check_names(const lanes_instruction *i) {
   for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
     size_t at = lanes_find(i->text, names[n]), next = at < i->text.length ? at + 1 : at;
     bool again = next + lanes_find(behind(i->text, next), names[n]) < i->text.length;
-    if (at < i->text.length && (again || i->kind != LANES_COLLECTIVE))
+    if (at < i->text.length && (again || (i->kind != LANES_COLLECTIVE && i->kind != LANES_ROUND)))
       return lanes_refuse("a use of %.*s: %.*s", LANES_SPAN(first_word(behind(i->text, at))), LANES_SPAN(i->text));
   }
   return MPS_STATUS_OK;
@@ -365,8 +386,9 @@ static mps_status read_body(lanes_function *f) {
       MPS_TRY(define_block(f, (lanes_span){numbers[number], 1}));
       open = true;
     }
+    size_t before = f->instructions.count;
     MPS_TRY(read_instruction(f, bare));
-    if (f->instructions.count && ends_block(&f->instructions.items[f->instructions.count - 1])) open = false;
+    if (f->instructions.count > before && ends_block(&f->instructions.items[before])) open = false;
   }
   return open || f->blocks.count == 0 ? lanes_refuse("@%.*s does not end", LANES_SPAN(f->definition->name)) : MPS_STATUS_OK;
 }
@@ -436,5 +458,6 @@ void lanes_function_fini(lanes_function *f) {
   MPS_ARRAY_FINI(&f->references);
   MPS_ARRAY_FINI(&f->segments);
   MPS_ARRAY_FINI(&f->successors);
+  MPS_ARRAY_FINI(&f->loops);
   mps_map_fini(&f->names, NULL);
 }

@@ -71,6 +71,7 @@ static bool is_alike(analysis *a, uint32_t value, uint32_t at, int depth);
 /* The one edge by which a segment is reached in the region; false: there are more. */
 static bool only_edge(const analysis *a, uint32_t to, uint32_t *from) {
   uint32_t found = 0;
+  *from = LANES_NONE;
   for (uint32_t s = 0; s < a->f->segments.count; s++) {
     const lanes_segment *segment = &a->f->segments.items[s];
     for (uint32_t n = 0; a->region->segments[s] && n < segment->successor_count; n++) {
@@ -164,21 +165,27 @@ static bool goes_one_way(analysis *a) {
   return true;
 }
 
+/* Whether each call that changes the count of a loop is passed once by all that come to `at`, or by none. */
+static bool counts_alike(analysis *a, uint32_t loop, uint32_t at) {
+  for (uint32_t n = 0; n < a->f->instructions.count; n++) {
+    const lanes_instruction *i = &a->f->instructions.items[n];
+    if (i->kind == LANES_ROUND && i->loop == loop && i->round != 'l' && version_at(a, segment_of(a->f, n), at) == VERSION_EITHER) return false;
+  }
+  return true;
+}
+
 /* Whether lanes that come to a site together went round its loops equally often. */
 static mps_status find_unlike(analysis *a, lanes_region *region) {
   const lanes_function *f = a->f;
-  region->unlike = lanes_allocate(f->module, (size_t)(f->site_count + 1) * (f->loop_count + 1));
+  region->unlike = lanes_allocate(f->module, (size_t)(f->site_count + 1) * (f->loops.count + 1));
   if (!region->unlike) return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory for the loops of a kernel");
   region->one_way = region->exit_count > 1 && goes_one_way(a);
   region->certain = region->exit_count == 1 || region->one_way;
   for (uint32_t e = 1; e < f->site_count; e++) {
     const lanes_site *site = &f->sites[e];
     for (uint32_t l = 0; region->exits[e] && l < site->loop_count; l++) {
-      uint32_t header = f->blocks.items[f->loops[site->loops[l]].header].first_segment;
-      version which = version_at(a, header, site->end);
-      uint32_t from;
-      if (which == VERSION_IN || (which == VERSION_NEW && only_edge(a, header, &from))) continue;
-      region->unlike[e * f->loop_count + site->loops[l]] = true;
+      if (counts_alike(a, site->loops[l], site->end)) continue;
+      region->unlike[e * f->loops.count + site->loops[l]] = true;
       region->certain = false;
     }
   }

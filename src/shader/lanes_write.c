@@ -62,8 +62,8 @@ static void put_keys(group_writer *w) {
     for (uint32_t k = 0; k < words; k++) {
       uint32_t value = 0, loop = k / 2;
       if (s > 0 && loop < site->loop_count)
-        value = k % 2 ? f->loops[site->loops[loop]].offset : f->blocks.items[f->loops[site->loops[loop]].header].first;
-      else if (s > 0 && k == site->loop_count * 2) value = site->instruction;
+        value = k % 2 ? f->loops.items[site->loops[loop]].offset : f->loops.items[site->loops[loop]].rank;
+      else if (s > 0 && k == site->loop_count * 2) value = f->instructions.items[site->instruction].rank;
       lanes_put(w->out, "%si32 %u", s + k ? ", " : "", value);
     }
   }
@@ -180,7 +180,7 @@ static void put_loop_checks(group_writer *w, uint32_t site, const bool *unlike, 
     uint32_t n = w->temporaries++;
     lanes_put(w->out, "  %%m.s%u = getelementptr inbounds i8, ptr %%m.storage, i64 %u\n  %%same.%s.%u = call i1 @mps_group_%u.alike(ptr %%m.s%u, i64 4)\n"
               "  br i1 %%same.%s.%u, label %%rounds.%s.%u, label %%%s\nrounds.%s.%u:\n",
-              n, w->f->loops[s->loops[l]].offset, label, l, w->f->number, n, label, l, label, l, other, label, l);
+              n, w->f->loops.items[s->loops[l]].offset, label, l, w->f->number, n, label, l, label, l, other, label, l);
   }
 }
 
@@ -212,7 +212,7 @@ static void put_arrival(group_writer *w, uint32_t s) {
     char label[48];
     snprintf(label, sizeof label, "%u.%u", s, e);
     lanes_put(w->out, "from%s:\n", label);
-    if (e < f->site_count && f->loop_count) put_loop_checks(w, e, region->unlike + (size_t)e * f->loop_count, label, "ready");
+    if (e < f->site_count && f->loops.count) put_loop_checks(w, e, region->unlike + e * f->loops.count, label, "ready");
     lanes_put(w->out, "  br label %%arrive%u\n", e);
   }
 }

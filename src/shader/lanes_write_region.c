@@ -198,53 +198,21 @@ static void put_phi_loads(region_writer *w, const lanes_segment *s) {
 }
 
 /* ---- rounds of loops ---- */
-/* Whether a segment is a loop's header, in this region. */
-static bool begins_loop(const region_writer *w, const lanes_loop *loop, uint32_t segment) {
-  return w->f->blocks.items[loop->header].first_segment == segment && w->region->segments[segment];
+static void put_round(region_writer *w, const lanes_instruction *i) {
+  if (i->round == 'e') lanes_put(w->out, "  store i32 0, ptr %%m.c%u\n", i->loop);
+  if (i->round != 'n') return;
+  uint32_t n = w->temporaries++;
+  lanes_put(w->out, "  %%m.q%u = load i32, ptr %%m.c%u\n  %%m.k%u = add i32 %%m.q%u, 1\n  store i32 %%m.k%u, ptr %%m.c%u\n", n, i->loop, n, n, n, i->loop);
 }
 
-/* One edge into a header: lanes from within the loop have gone round once more. */
-static void put_round(region_writer *w, uint32_t l, uint32_t from, const char *comma) {
-  const lanes_loop *loop = &w->f->loops[l];
-  if (loop->blocks[w->f->segments.items[from].block]) lanes_put(w->out, "%s[ %%m.k%u.%u, %%b%u ]", comma, l, from, from);
-  else lanes_put(w->out, "%s[ 0, %%b%u ]", comma, from);
-}
-
-/* The counts of loops that begin in a segment: 0, or one more than before. */
-static void put_counts(region_writer *w, uint32_t segment) {
-  const lanes_function *f = w->f;
-  for (uint32_t l = 0; l < f->loop_count; l++) {
-    if (!begins_loop(w, &f->loops[l], segment)) continue;
-    const char *comma = "";
-    lanes_put(w->out, "  %%m.r%u = phi i32 ", l);
-    for (uint32_t s = 0; s < f->segments.count; s++) {
-      const lanes_segment *from = &f->segments.items[s];
-      for (uint32_t n = 0; w->region->segments[s] && n < from->successor_count; n++) {
-        if (f->successors.items[from->first_successor + n] != segment) continue;
-        put_round(w, l, s, comma);
-        comma = ", ";
-      }
-    }
-    lanes_put(w->out, "\n");
+/* Whether rounds of the loop are counted in the region. */
+static bool counts(const region_writer *w, uint32_t loop) {
+  for (uint32_t s = 0; s < w->f->segments.count; s++) {
+    const lanes_segment *segment = &w->f->segments.items[s];
+    for (uint32_t n = segment->first; w->region->segments[s] && n < segment->first + segment->count; n++)
+      if (w->f->instructions.items[n].kind == LANES_ROUND && w->f->instructions.items[n].loop == loop) return true;
   }
-}
-
-static void put_count_stores(region_writer *w, uint32_t segment) {
-  for (uint32_t l = 0; l < w->f->loop_count; l++)
-    if (begins_loop(w, &w->f->loops[l], segment)) lanes_put(w->out, "  store i32 %%m.r%u, ptr %%m.c%u\n", l, l);
-}
-
-/* In front of a jump back: the count that the header takes. */
-static void put_rounds(region_writer *w, uint32_t number) {
-  const lanes_function *f = w->f;
-  const lanes_segment *s = &f->segments.items[number];
-  for (uint32_t l = 0; l < f->loop_count; l++) {
-    const lanes_loop *loop = &f->loops[l];
-    bool back = false;
-    for (uint32_t n = 0; n < s->successor_count; n++) back |= begins_loop(w, loop, f->successors.items[s->first_successor + n]);
-    if (!back || !loop->blocks[s->block]) continue;
-    lanes_put(w->out, "  %%m.q%u.%u = load i32, ptr %%m.c%u\n  %%m.k%u.%u = add i32 %%m.q%u.%u, 1\n", l, number, l, l, number, l, number);
-  }
+  return false;
 }
 
 /* ---- segments ---- */
@@ -289,8 +257,8 @@ static void put_meeting(region_writer *w, const lanes_segment *s) {
     put_store(w, value->type, value->offset, value->bytes, name);
   }
   for (uint32_t l = 0; l < site->loop_count; l++) {
-    const lanes_loop *loop = &w->f->loops[site->loops[l]];
-    if (!w->region->segments[w->f->blocks.items[loop->header].first_segment]) continue;
+    const lanes_loop *loop = &w->f->loops.items[site->loops[l]];
+    if (!counts(w, site->loops[l])) continue;
     char name[32];
     snprintf(name, sizeof name, "%%m.t%u", w->temporaries++);
     lanes_put(w->out, "  %s = load i32, ptr %%m.c%u\n", name, site->loops[l]);
@@ -304,20 +272,16 @@ static void put_segment(region_writer *w, uint32_t number) {
   const lanes_segment *s = &f->segments.items[number];
   uint32_t n = s->first, end = s->first + s->count;
   lanes_put(w->out, "b%u:\n", number);
-  put_counts(w, number);
   for (; n < end && f->instructions.items[n].kind == LANES_PHI; n++) put_phi(w, &f->instructions.items[n]);
-  put_count_stores(w, number);
   for (uint32_t p = s->first; p < n; p++) put_variable_store(w, f->instructions.items[p].result);
   for (; n < end; n++) {
     const lanes_instruction *i = &f->instructions.items[n];
     if (i->result != LANES_NONE && f->values.items[i->result].anew) continue;
     if (i->kind == LANES_COLLECTIVE) put_meeting(w, s);
+    else if (i->kind == LANES_ROUND) put_round(w, i);
     else if (i->kind == LANES_RETURN) lanes_put(w->out, "  ret i32 %u\n", f->site_count);
     else {
-      if (i->kind == LANES_BRANCH) {
-        put_phi_loads(w, s);
-        put_rounds(w, number);
-      }
+      if (i->kind == LANES_BRANCH) put_phi_loads(w, s);
       put_instruction(w, i, false);
     }
   }
@@ -347,9 +311,9 @@ static void put_entry(region_writer *w) {
     }
   }
   const lanes_site *site = &f->sites[w->entry];
-  for (uint32_t l = 0; l < f->loop_count; l++) lanes_put(w->out, "  %%m.c%u = alloca i32\n", l);
+  for (uint32_t l = 0; l < f->loops.count; l++) lanes_put(w->out, "  %%m.c%u = alloca i32\n", l);
   for (uint32_t l = 0; l < site->loop_count; l++) {
-    lanes_value count = {.type = {"i32", 3}, .bytes = 4, .offset = f->loops[site->loops[l]].offset};
+    lanes_value count = {.type = {"i32", 3}, .bytes = 4, .offset = f->loops.items[site->loops[l]].offset};
     uint32_t n = lanes_put_load(w->out, &count, "%m.slot", w->numbers->access, &w->temporaries);
     lanes_put(w->out, "  store i32 %%m.v%u, ptr %%m.c%u\n", n, site->loops[l]);
   }

@@ -61,24 +61,23 @@ extern "C" __attribute__((noinline)) void mps_collective_simdgroup_barrier(unsig
 }
 #endif
 
-/* Around a loop in which lanes meet: the reference counts rounds, lane loops find them by themselves. */
+/* Around a loop in which lanes meet: both count its rounds. */
+template <unsigned Name> struct loop {
+  bool entered = false;
 #ifdef MPS_REFERENCE
-static __attribute__((noinline)) unsigned *enter_loop() { return mps_reference->enter_loop(__builtin_return_address(0)); }
-struct loop {
-  unsigned *rounds = enter_loop();
-  bool entered = false;
+  static __attribute__((noinline)) unsigned *enter() { return mps_reference->enter_loop(__builtin_return_address(0)); }
+  unsigned *rounds;
+  __attribute__((always_inline)) loop() : rounds(enter()) {}
   ~loop() { mps_reference->leave_loop(); }
-  bool once() { return entered ? false : (entered = true); }
   bool next() { return ++*rounds; }
-};
 #else
-struct loop {
-  bool entered = false;
-  bool once() { return entered ? false : (entered = true); }
-  bool next() { return true; }
-};
+  loop() { mps_collective_loop_enter(Name); }
+  ~loop() { mps_collective_loop_leave(Name); }
+  bool next() { return mps_collective_loop_next(Name), true; }
 #endif
-#define LOOP for (loop l; l.once();)
+  bool once() { return entered ? false : (entered = true); }
+};
+#define LOOP for (loop<__COUNTER__> l; l.once();)
 
 struct context {
   const float *in;
