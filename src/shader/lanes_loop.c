@@ -254,6 +254,8 @@ mps_status lanes_find_loops(lanes_function *f) {
     for (uint32_t s = 0; s < count; s++) {
       nest *next = &nests[block_of(f, successors[s])];
       bool same = next->depth == around.depth && memcmp(next->loops, around.loops, around.depth * sizeof *around.loops) == 0;
+      const lanes_block *target = &f->blocks.items[block_of(f, successors[s])];
+      if (f->instructions.items[target->first].kind == LANES_UNREACHABLE) continue; /* shared by all that never gets there */
       if (next->known && !same) return lanes_refuse("a block is reached from within a counted loop and from without");
       if (next->known) continue;
       *next = around;
