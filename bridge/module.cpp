@@ -9,6 +9,7 @@
 #include "bridge/fallback.h"
 #include "bridge/bridge.h"
 #include "bridge/python.h"
+#include "bridge/shader.h"
 #include "bridge/storage.h"
 #include "bridge/version.h"
 #include "openmps/graph.h"
@@ -118,6 +119,7 @@ PYBIND11_MODULE(_bridge, m) {
   m.def("torch_built_for", &torch_built_for);
   m.def("new_untyped_storage", &new_untyped_storage);
   m.def("resize_untyped_storage", &resize_untyped_storage);
+  bind_shaders(m);
 }
 
 }  // namespace openmps

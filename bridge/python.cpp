@@ -38,4 +38,12 @@ void raise_interrupt() {
   throw std::move(error);
 }
 
+bool drop_interrupt() {
+  if (pending == nullptr) return false;
+  const PyGILState_STATE gil = PyGILState_Ensure();
+  pending.reset();
+  PyGILState_Release(gil);
+  return true;
+}
+
 }  // namespace openmps

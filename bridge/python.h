@@ -22,5 +22,7 @@ class ReleaseGil {
 int interrupt_check();
 // Throws the exception that interrupt_check() found.
 [[noreturn]] void raise_interrupt();
+// Forgets it, where nothing can be thrown. True if there was one.
+bool drop_interrupt();
 
 }  // namespace openmps

@@ -2,12 +2,10 @@
 //
 // assert: reports when a condition does not hold. `text` says which words to use (src/runtime/failure.c).
 
-#include <metal_stdlib>
+#include "element.h"
 #include "error.h"
-
-using namespace metal;
 
 kernel void assert_true(device const bool *condition [[buffer(0)]], constant long &text [[buffer(1)]], device mps_kernel_error *error [[buffer(2)]],
                         uint position [[thread_position_in_grid]]) {
-  if (position == 0 && !condition[0]) report_error(error, MPS_KERNEL_ERROR_TEXT, text, 0, 0);
+  if (position == 0 && !element(condition)) report_error(error, MPS_KERNEL_ERROR_TEXT, text, 0, 0);
 }

@@ -3,11 +3,9 @@
 // attention: the softmax between the two products of attention, in place, one row a thread: mask, largest value, exponentials and
 // their sum in fixed lanes, quotient. A row of which nothing is visible becomes zeros.
 
-#include <metal_stdlib>
+#include "element.h"
 
 #include "attention.h"
-
-using namespace metal;
 
 #define LANES 64
 #define VECTORIZE _Pragma("clang loop vectorize(assume_safety)")
@@ -19,7 +17,7 @@ inline void mask_row(device T *row, device const void *mask, constant mps_attent
   if (a.mask == MPS_ATTENTION_BOOL_MASK) {
     device const bool *m = (device const bool *)mask + offset;
     VECTORIZE
-    for (int64_t i = 0; i < visible; i++) row[i] = m[i * step] ? row[i] : T(-INFINITY);
+    for (int64_t i = 0; i < visible; i++) row[i] = element(m + i * step) ? row[i] : T(-INFINITY);
   } else if (a.mask == MPS_ATTENTION_SCORE_MASK) {
     device const T *m = (device const T *)mask + offset;
     VECTORIZE

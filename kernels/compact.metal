@@ -3,16 +3,14 @@
 // compact: from a contiguous mask to what is set in it. First each block of the mask is counted, then one thread adds the counts up, then
 // each block writes from its own start, so that results are in order.
 
-#include <metal_stdlib>
+#include "element.h"
 #include "index_arguments.h"
-
-using namespace metal;
 
 kernel void compact_count(device const bool *mask [[buffer(0)]], device long *counts [[buffer(1)]],
                           constant mps_compact_arguments &a [[buffer(2)]], uint block [[thread_position_in_grid]]) {
   const long begin = long(block) * a.block, end = min(begin + a.block, long(a.count));
   long count = 0;
-  for (long i = begin; i < end; i++) count += mask[i] ? 1 : 0;
+  for (long i = begin; i < end; i++) count += element(mask + i) ? 1 : 0;
   counts[block] = count;
 }
 
@@ -30,7 +28,7 @@ kernel void compact_coordinates(device const bool *mask [[buffer(0)]], device co
   const long begin = long(block) * a.block, end = min(begin + a.block, long(a.count));
   long row = starts[block];
   for (long i = begin; i < end && row < a.limit; i++) {
-    if (!mask[i]) continue;
+    if (!element(mask + i)) continue;
     long rest = i;
     for (uint d = a.rank; d-- > 0;) {
       const long quotient = rest / a.sizes[d];
@@ -49,7 +47,7 @@ kernel void compact_values(device const bool *mask [[buffer(0)]], device const l
   const long begin = long(block) * a.block, end = min(begin + a.block, long(a.count));
   long row = starts[block];
   for (long i = begin; i < end; i++)
-    if (mask[i]) out[row++ * a.row_stride] = values[i];
+    if (element(mask + i)) out[row++ * a.row_stride] = values[i];
 }
 
 // out[i] = source[number of set elements before i] where mask[i]; other elements stay. The reverse of compact_values.
@@ -60,7 +58,7 @@ kernel void compact_scatter(device const bool *mask [[buffer(0)]], device const 
   const long begin = long(block) * a.block, end = min(begin + a.block, long(a.count));
   long row = starts[block];
   for (long i = begin; i < end; i++)
-    if (mask[i]) out[i] = source[row++];
+    if (element(mask + i)) out[i] = source[row++];
 }
 
 #define COMPACT(NAME, T)                                                                                                      \

@@ -5,6 +5,7 @@
 // small thread-local blocks, so that the inner loop always runs over neighbours. Sums are made of partial sums over blocks of k.
 
 #include "dense_types.h"
+#include "element.h"
 
 #include "gemm.h"
 
@@ -30,14 +31,14 @@ inline void pack(device const T *source, int64_t row_stride, int64_t column_stri
       device const T *line = source + row * row_stride;
       thread C *to = block + row * width;
       VECTORIZE
-      for (uint column = 0; column < columns; column++) to[column] = dense_type<T>::load(line[column], conjugate);
+      for (uint column = 0; column < columns; column++) to[column] = dense_type<T>::load(element(line + column), conjugate);
     }
     return;
   }
   for (uint column = 0; column < columns; column++) {
     device const T *line = source + column * column_stride;
     thread C *to = block + column;
-    for (uint row = 0; row < rows; row++) to[row * width] = dense_type<T>::load(line[row * row_stride], conjugate);
+    for (uint row = 0; row < rows; row++) to[row * width] = dense_type<T>::load(element(line + row * row_stride), conjugate);
   }
 }
 
@@ -99,7 +100,7 @@ kernel void gemm(device const T *a [[buffer(0)]], device const T *b [[buffer(1)]
     for (uint column = 0; column < columns; column++) {
       C value = multiply(alpha, total[row * COLUMNS + column]);
       if (g.flags & MPS_GEMM_HAS_BIAS)
-        value = add(value, multiply(beta, dense_type<T>::load(from[column * g.bias_strides[2]], (g.flags & MPS_GEMM_CONJUGATE_BIAS) != 0)));
+        value = add(value, multiply(beta, dense_type<T>::load(element(from + column * g.bias_strides[2]), (g.flags & MPS_GEMM_CONJUGATE_BIAS) != 0)));
       to[column * g.out_strides[2]] = dense_type<T>::store(value);
     }
   }
@@ -115,19 +116,19 @@ inline void small_row(device const T *a, device const T *b, device const T *bias
   C total[MPS_GEMM_SMALL_COLUMNS];
   for (uint j = 0; j < columns; j++) total[j] = zero;
   for (int64_t k = 0; k < g.k; k++) {
-    const C value = dense_type<T>::load(a[k * g.a_strides[2]], conjugate_a);
+    const C value = dense_type<T>::load(element(a + k * g.a_strides[2]), conjugate_a);
     device const T *line = b + k * g.b_strides[1];
     if (g.b_strides[2] == 1) {
-      for (uint j = 0; j < columns; j++) total[j] = add(total[j], multiply(value, dense_type<T>::load(line[j], conjugate_b)));
+      for (uint j = 0; j < columns; j++) total[j] = add(total[j], multiply(value, dense_type<T>::load(element(line + j), conjugate_b)));
     } else {
-      for (uint j = 0; j < columns; j++) total[j] = add(total[j], multiply(value, dense_type<T>::load(line[j * g.b_strides[2]], conjugate_b)));
+      for (uint j = 0; j < columns; j++) total[j] = add(total[j], multiply(value, dense_type<T>::load(element(line + j * g.b_strides[2]), conjugate_b)));
     }
   }
   const C alpha = scalar_of(g, g.alpha, g.alpha_integer, zero), beta = scalar_of(g, g.beta, g.beta_integer, zero);
   for (uint j = 0; j < columns; j++) {
     C value = multiply(alpha, total[j]);
     if (g.flags & MPS_GEMM_HAS_BIAS)
-      value = add(value, multiply(beta, dense_type<T>::load(bias[j * g.bias_strides[2]], (g.flags & MPS_GEMM_CONJUGATE_BIAS) != 0)));
+      value = add(value, multiply(beta, dense_type<T>::load(element(bias + j * g.bias_strides[2]), (g.flags & MPS_GEMM_CONJUGATE_BIAS) != 0)));
     out[j * g.out_strides[2]] = dense_type<T>::store(value);
   }
 }

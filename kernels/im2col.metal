@@ -3,10 +3,8 @@
 // im2col: windows of an image as columns, and back: each image element is the sum of the windows that hold it, in the order of the
 // window's elements.
 
-#include <metal_stdlib>
+#include "element.h"
 #include "im2col_arguments.h"
-
-using namespace metal;
 
 // Iterations are independent.
 #define VECTORIZE _Pragma("clang loop vectorize(assume_safety) unroll(disable)")
@@ -79,9 +77,9 @@ kernel void col2im(device const T *columns [[buffer(0)]], device A *image [[buff
         device const T *in = from + (i * a.window[1] + j) * a.column_row + place * a.places[1] * from_step;
         if (to_step == 1 && from_step == 1) {
           VECTORIZE
-          for (long w = run.begin; w < run.end; w++) sums[w] = sum(sums[w], A(in[w]));
+          for (long w = run.begin; w < run.end; w++) sums[w] = sum(sums[w], A(element(in + w)));
         } else {
-          for (long w = run.begin; w < run.end; w++) sums[w * to_step] = sum(sums[w * to_step], A(in[w * from_step]));
+          for (long w = run.begin; w < run.end; w++) sums[w * to_step] = sum(sums[w * to_step], A(element(in + w * from_step)));
         }
       }
     }

@@ -90,7 +90,6 @@ struct assign {
 };
 struct add {
   template <typename A, typename T> static A apply(A old, T value) { return A(old + A(value)); }
-  static bool apply(bool old, bool value) { return old || value; }
 };
 // Signed sums and products wrap, which the language promises for unsigned types only.
 struct wrapping_add {
@@ -98,7 +97,6 @@ struct wrapping_add {
 };
 struct multiply {
   template <typename A, typename T> static A apply(A old, T value) { return A(old * A(value)); }
-  static bool apply(bool old, bool value) { return old && value; }
 };
 struct wrapping_multiply {
   template <typename T> static T apply(T old, T value) { return T(ulong(old) * ulong(value)); }
@@ -106,12 +104,12 @@ struct wrapping_multiply {
 struct multiply_complex {
   static float2 apply(float2 a, float2 b) { return float2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
 };
-// The largest and smallest of truth values.
+// Sum and product, largest and smallest of truth values, by the bytes of bool: any but 0 is true.
 struct either {
-  static bool apply(bool old, bool value) { return old || value; }
+  static uchar apply(uchar old, uchar value) { return old != 0 || value != 0 ? 1 : 0; }
 };
 struct both {
-  static bool apply(bool old, bool value) { return old && value; }
+  static uchar apply(uchar old, uchar value) { return old != 0 && value != 0 ? 1 : 0; }
 };
 // A NaN on either side wins.
 struct largest {
@@ -325,9 +323,9 @@ REDUCE(add_f32, float, add)
 REDUCE(multiply_f32, float, multiply)
 REDUCE(largest_f32, float, largest)
 REDUCE(smallest_f32, float, smallest)
-REDUCE(add_bool, bool, add)
-REDUCE(multiply_bool, bool, multiply)
-REDUCE(largest_bool, bool, either)
-REDUCE(smallest_bool, bool, both)
+REDUCE(add_bool, uchar, either)
+REDUCE(multiply_bool, uchar, both)
+REDUCE(largest_bool, uchar, either)
+REDUCE(smallest_bool, uchar, both)
 REDUCE(add_c64, float2, add)
 WRITE(multiply_c64, float2, float2, multiply_complex)

@@ -9,54 +9,52 @@
 #ifndef OPENMPS_KERNELS_POINTWISE_BLOCK_H
 #define OPENMPS_KERNELS_POINTWISE_BLOCK_H
 
-#include <metal_stdlib>
-
-using namespace metal;
+#include "element.h"
 
 template <typename F, typename R, typename A>
 kernel void pointwise_unary(device R *out [[buffer(0)]], device const A *a [[buffer(1)]],
                             uint i [[thread_position_in_grid]]) {
-  out[i] = F()(a[i]);
+  out[i] = F()(element(a + i));
 }
 
 template <typename F, typename R, typename A, typename B>
 kernel void pointwise_binary(device R *out [[buffer(0)]], device const A *a [[buffer(1)]], device const B *b [[buffer(2)]],
                              uint i [[thread_position_in_grid]]) {
-  out[i] = F()(a[i], b[i]);
+  out[i] = F()(element(a + i), element(b + i));
 }
 
 template <typename F, typename R, typename A, typename B, typename C>
 kernel void pointwise_ternary(device R *out [[buffer(0)]], device const A *a [[buffer(1)]], device const B *b [[buffer(2)]],
                               device const C *c [[buffer(3)]], uint i [[thread_position_in_grid]]) {
-  out[i] = F()(a[i], b[i], c[i]);
+  out[i] = F()(element(a + i), element(b + i), element(c + i));
 }
 
 template <typename F, typename R, typename A, typename B, typename C, typename D>
 kernel void pointwise_quaternary(device R *out [[buffer(0)]], device const A *a [[buffer(1)]],
                                  device const B *b [[buffer(2)]], device const C *c [[buffer(3)]],
                                  device const D *d [[buffer(4)]], uint i [[thread_position_in_grid]]) {
-  out[i] = F()(a[i], b[i], c[i], d[i]);
+  out[i] = F()(element(a + i), element(b + i), element(c + i), element(d + i));
 }
 
 // The same with parameters (T: the element type of the parameters).
 template <typename F, typename R, typename A, typename T>
 kernel void pointwise_unary_with(device R *out [[buffer(0)]], device const A *a [[buffer(1)]],
                                  constant T *parameters [[buffer(5)]], uint i [[thread_position_in_grid]]) {
-  out[i] = F()(a[i], parameters);
+  out[i] = F()(element(a + i), parameters);
 }
 
 template <typename F, typename R, typename A, typename B, typename T>
 kernel void pointwise_binary_with(device R *out [[buffer(0)]], device const A *a [[buffer(1)]],
                                   device const B *b [[buffer(2)]], constant T *parameters [[buffer(5)]],
                                   uint i [[thread_position_in_grid]]) {
-  out[i] = F()(a[i], b[i], parameters);
+  out[i] = F()(element(a + i), element(b + i), parameters);
 }
 
 template <typename F, typename R, typename A, typename B, typename C, typename T>
 kernel void pointwise_ternary_with(device R *out [[buffer(0)]], device const A *a [[buffer(1)]],
                                    device const B *b [[buffer(2)]], device const C *c [[buffer(3)]],
                                    constant T *parameters [[buffer(5)]], uint i [[thread_position_in_grid]]) {
-  out[i] = F()(a[i], b[i], c[i], parameters);
+  out[i] = F()(element(a + i), element(b + i), element(c + i), parameters);
 }
 
 #define POINTWISE_UNARY(name, F, R, A)                                                                          \

@@ -12,8 +12,9 @@ namespace {
 template <typename T> struct sum_of { typedef float type; };
 template <> struct sum_of<long> { typedef long type; };
 
+// Sums, and what they are divided by, have one type: float would round a count or the user's divisor beyond 2^24.
 inline float divided(float sum, float by) { return by != 0.0f ? sum / by : 0.0f; }
-inline long divided(long sum, float by) { return by != 0.0f ? sum / long(by) : 0; }
+inline long divided(long sum, long by) { return by > 0 || by < -1 ? sum / by : by ? long(0ul - ulong(sum)) : 0; }
 
 // The sides by direction: forward from the input to the output, backward from the output's gradient to the input's.
 template <bool Backward> inline constant int64_t *source_strides(constant mps_pool_arguments &a) { return Backward ? a.out_stride : a.in_stride; }
@@ -29,36 +30,36 @@ template <typename T> inline device T *row_of(device T *plane, long row, constan
 }
 
 // What a window's sum is divided by, as a product of its three sides.
-inline float side(constant mps_pool_arguments &a, uint d, long o) {
-  if (a.divisor) return d == 0 ? float(a.divisor) : 1.0f;
-  return float(count_of(a, window_of(a, d, o)));
+template <typename S> inline S side(constant mps_pool_arguments &a, uint d, long o) {
+  if (a.divisor) return S(d == 0 ? a.divisor : 1);
+  return S(count_of(a, window_of(a, d, o)));
 }
 
 // Of one row of the target: the lines of the source, and (forward) two sides of the divisor.
-struct row_lines {
+template <typename S> struct row_lines {
   window depth, height;
-  float sides;
+  S sides;
 };
-inline bool same(row_lines a, row_lines b) {
+template <typename S> inline bool same(row_lines<S> a, row_lines<S> b) {
   return a.depth.begin == b.depth.begin && a.depth.end == b.depth.end && a.height.begin == b.height.begin && a.height.end == b.height.end;
 }
-template <bool Backward> inline row_lines lines_of(constant mps_pool_arguments &a, long row) {
+template <bool Backward, typename S> inline row_lines<S> lines_of(constant mps_pool_arguments &a, long row) {
   const long z = quotient(row, target_sizes<Backward>(a)[1]), y = row - z * target_sizes<Backward>(a)[1];
-  row_lines lines = {sources_of<Backward>(a, 0, z), sources_of<Backward>(a, 1, y), 1.0f};
-  if (!Backward) lines.sides = side(a, 0, z) * side(a, 1, y);
+  row_lines<S> lines = {sources_of<Backward>(a, 0, z), sources_of<Backward>(a, 1, y), S(1)};
+  if (!Backward) lines.sides = side<S>(a, 0, z) * side<S>(a, 1, y);
   return lines;
 }
 
 // column[i] = the sum of elements begin + i of the lines; gradients are divided first, by widths[i] and the sides of their line.
 template <bool Backward, typename T, typename S>
-inline void sum_lines(constant mps_pool_arguments &a, device const T *source, row_lines lines, long begin, int count, thread const float *widths,
+inline void sum_lines(constant mps_pool_arguments &a, device const T *source, row_lines<S> lines, long begin, int count, thread const S *widths,
                       thread S *column) {
   const long step = source_strides<Backward>(a)[2];
   for (int i = 0; i < count; i++) column[i] = 0;
   for (long z = lines.depth.begin; z < lines.depth.end; z++)
     for (long y = lines.height.begin; y < lines.height.end; y++) {
       device const T *line = source + z * source_strides<Backward>(a)[0] + y * source_strides<Backward>(a)[1] + begin * step;
-      const float sides = Backward ? side(a, 0, z) * side(a, 1, y) : 1.0f;
+      const S sides = Backward ? side<S>(a, 0, z) * side<S>(a, 1, y) : S(1);
       if (Backward && step == 1) {
         VECTORIZE for (int i = 0; i < count; i++) column[i] += divided(S(line[i]), widths[i] * sides);
       } else if (Backward) {
@@ -72,7 +73,7 @@ inline void sum_lines(constant mps_pool_arguments &a, device const T *source, ro
 }
 
 template <typename T, typename S>
-inline void store(thread const S *sums, thread const float *widths, float sides, int count, device T *to, long step) {
+inline void store(thread const S *sums, thread const S *widths, S sides, int count, device T *to, long step) {
   if (step == 1) {
     VECTORIZE for (int i = 0; i < count; i++) to[i] = T(divided(sums[i], widths[i] * sides));
   } else {
@@ -86,7 +87,7 @@ template <typename T> inline void average_wide_windows(constant mps_pool_argumen
   typedef typename sum_of<T>::type S;
   const long step = a.in_stride[2];
   for (long row = first; row < last; row++) {
-    const row_lines lines = lines_of<false>(a, row);
+    const row_lines<S> lines = lines_of<false, S>(a, row);
     device T *to = row_of(target, row, a.out_size, a.out_stride);
     for (long o = 0; o < a.out_size[2]; o++) {
       const window w = window_of(a, 2, o);
@@ -103,7 +104,7 @@ template <typename T> inline void average_wide_windows(constant mps_pool_argumen
         }
       for (int count = LANES / 2; count > 0; count /= 2)
         for (int l = 0; l < count; l++) sums[l] += sums[l + count];
-      to[o * a.out_stride[2]] = T(divided(sums[0], lines.sides * side(a, 2, o)));
+      to[o * a.out_stride[2]] = T(divided(sums[0], lines.sides * side<S>(a, 2, o)));
     }
   }
 }
@@ -120,17 +121,17 @@ template <int Stride, typename S> inline void sum_columns(thread const S *column
 template <typename T> inline void average_regular(constant mps_pool_arguments &a, device const T *source, device T *target, long first, long last) {
   typedef typename sum_of<T>::type S;
   S column[COLUMNS], sums[COLUMNS];
-  float widths[COLUMNS];
+  S widths[COLUMNS];
   const int taps = int(a.window[2]), stride = int(a.stride[2]);
   const long block = (COLUMNS - taps) / stride + 1;
   for (long x = 0; x < a.out_size[2]; x += block) {
     const int count = int(min(block, a.out_size[2] - x)), length = (count - 1) * stride + taps;
     const long base = x * stride - a.padding[2], low = max(0l, base), high = min(long(a.in_size[2]), base + length);
-    for (int o = 0; o < count; o++) widths[o] = side(a, 2, x + o);
+    for (int o = 0; o < count; o++) widths[o] = side<S>(a, 2, x + o);
     for (long i = base; i < low && i < base + length; i++) column[i - base] = 0;
     for (long i = max(high, base); i < base + length; i++) column[i - base] = 0;
     for (long row = first; row < last; row++) {
-      const row_lines lines = lines_of<false>(a, row);
+      const row_lines<S> lines = lines_of<false, S>(a, row);
       sum_lines<false>(a, source, lines, low, int(max(0l, high - low)), widths, column + (low - base));
       if (stride == 1)
         sum_columns<1>(column, taps, stride, count, sums);
@@ -147,7 +148,7 @@ template <typename T> inline void average_regular(constant mps_pool_arguments &a
 template <typename T> inline void average_adaptive(constant mps_pool_arguments &a, device const T *source, device T *target, long first, long last) {
   typedef typename sum_of<T>::type S;
   S column[COLUMNS], sums[COLUMNS];
-  float widths[COLUMNS];
+  S widths[COLUMNS];
   int begins[COLUMNS], ends[COLUMNS];
   const long block = max(1l, min(long(COLUMNS), (COLUMNS - 2 * WIDE) * a.out_size[2] / a.in_size[2]));
   for (long x = 0; x < a.out_size[2]; x += block) {
@@ -157,10 +158,10 @@ template <typename T> inline void average_adaptive(constant mps_pool_arguments &
       const window w = window_of(a, 2, x + o);
       begins[o] = int(w.begin - base);
       ends[o] = int(w.end - base);
-      widths[o] = float(w.end - w.begin);
+      widths[o] = S(w.end - w.begin);
     }
     for (long row = first; row < last; row++) {
-      const row_lines lines = lines_of<false>(a, row);
+      const row_lines<S> lines = lines_of<false, S>(a, row);
       sum_lines<false>(a, source, lines, base, ends[count - 1], widths, column);
       for (int o = 0; o < count; o++) {
         S sum = column[begins[o]];
@@ -206,18 +207,18 @@ template <typename T, typename S> inline void store_sums(thread const S *sums, i
 template <typename T> inline void spread_regular(constant mps_pool_arguments &a, device const T *source, device T *target, long first, long last) {
   typedef typename sum_of<T>::type S;
   S column[COLUMNS], sums[COLUMNS];
-  float widths[COLUMNS];
+  S widths[COLUMNS];
   const int stride = int(a.stride[2]), size = int(a.window[2]), taps = (size + stride - 1) / stride;
   const long block = COLUMNS - 2 * WIDE;
   for (long x = 0; x < a.in_size[2]; x += block) {
     const int length = int(min(block, a.in_size[2] - x));
     const long begin = (x + a.padding[2]) / stride, end = (x + length - 1 + a.padding[2]) / stride + 1; // m
     const long base = begin - (taps - 1), low = max(0l, base), high = max(low, min(long(a.out_size[2]), end));
-    for (long o = low; o < high; o++) widths[o - low] = side(a, 2, o);
+    for (long o = low; o < high; o++) widths[o - low] = side<S>(a, 2, o);
     for (long o = base; o < end; o++) column[o - base] = 0;
-    row_lines before = lines_of<true>(a, first);
+    row_lines<S> before = lines_of<true, S>(a, first);
     for (long row = first; row < last; row++) {
-      const row_lines lines = lines_of<true>(a, row);
+      const row_lines<S> lines = lines_of<true, S>(a, row);
       if (row == first || !same(lines, before)) { // else the row is like the one before
         sum_lines<true>(a, source, lines, low, int(high - low), widths, column + (low - base));
         const int count = int(end - begin);
@@ -239,11 +240,11 @@ template <typename T> inline void spread_regular(constant mps_pool_arguments &a,
 template <typename T> inline void spread_one(constant mps_pool_arguments &a, device const T *source, device T *target, long first, long last) {
   typedef typename sum_of<T>::type S;
   const window w = window_of(a, 2, 0);
-  const float width = side(a, 2, 0);
+  const S width = side<S>(a, 2, 0);
   const long step = a.in_stride[2];
   for (long row = first; row < last; row++) {
     S sum;
-    sum_lines<true>(a, source, lines_of<true>(a, row), 0, 1, &width, &sum);
+    sum_lines<true>(a, source, lines_of<true, S>(a, row), 0, 1, &width, &sum);
     const T share = T(sum);
     device T *to = row_of(target, row, a.in_size, a.in_stride);
     for (long x = 0; x < w.begin; x++) to[x * step] = 0;
@@ -260,15 +261,15 @@ template <typename T> inline void spread_one(constant mps_pool_arguments &a, dev
 template <typename T> inline void spread_windows(constant mps_pool_arguments &a, device const T *source, device T *target, long first, long last) {
   typedef typename sum_of<T>::type S;
   S column[COLUMNS], sums[COLUMNS];
-  float widths[COLUMNS];
+  S widths[COLUMNS];
   int begins[COLUMNS], ends[COLUMNS];
   for (long x = 0; x < a.in_size[2]; x += COLUMNS) {
     const long length = min(long(COLUMNS), a.in_size[2] - x);
     const long low = windows_at(a, 2, x).begin, high = windows_at(a, 2, x + length - 1).end;
     long known = -1; // the first window in the tables
-    row_lines before = lines_of<true>(a, first);
+    row_lines<S> before = lines_of<true, S>(a, first);
     for (long row = first; row < last; row++) {
-      const row_lines lines = lines_of<true>(a, row);
+      const row_lines<S> lines = lines_of<true, S>(a, row);
       const bool again = row > first && same(lines, before); // the row is like the one before
       before = lines;
       for (long i = 0; i < length && !again; i++) sums[i] = 0;
@@ -278,7 +279,7 @@ template <typename T> inline void spread_windows(constant mps_pool_arguments &a,
           const window w = window_of(a, 2, o + i);
           begins[i] = int(clamp(w.begin - x, 0l, length));
           ends[i] = int(clamp(w.end - x, 0l, length));
-          widths[i] = side(a, 2, o + i);
+          widths[i] = side<S>(a, 2, o + i);
         }
         known = o;
         sum_lines<true>(a, source, lines, o, count, widths, column);
@@ -299,28 +300,28 @@ template <bool Backward, typename T>
 inline void average_channels(constant mps_pool_arguments &a, device const T *source, device T *target, int channels, long channel_stride, long first, long last) {
   typedef typename sum_of<T>::type S;
   S sums[CHANNELS];
-  float widths[COLUMNS];
-  for (long o = 0; Backward && o < min(a.out_size[2], long(COLUMNS)); o++) widths[o] = side(a, 2, o);
+  S widths[COLUMNS];
+  for (long o = 0; Backward && o < min(a.out_size[2], long(COLUMNS)); o++) widths[o] = side<S>(a, 2, o);
   constant int64_t *from = source_strides<Backward>(a), *to = target_strides<Backward>(a), *sizes = target_sizes<Backward>(a);
   for (long row = first; row < last; row++) {
-    const row_lines lines = lines_of<Backward>(a, row);
+    const row_lines<S> lines = lines_of<Backward, S>(a, row);
     for (long i = 0; i < sizes[2]; i++) {
       const window width = sources_of<Backward>(a, 2, i);
       for (int c = 0; c < channels; c++) sums[c] = 0;
       for (long z = lines.depth.begin; z < lines.depth.end; z++)
         for (long y = lines.height.begin; y < lines.height.end; y++) {
-          const float sides = Backward ? side(a, 0, z) * side(a, 1, y) : 1.0f;
+          const S sides = Backward ? side<S>(a, 0, z) * side<S>(a, 1, y) : S(1);
           for (long x = width.begin; x < width.end; x++) {
             device const T *pixel = source + z * from[0] + y * from[1] + x * from[2];
             if (Backward) {
-              const float by = sides * (x < COLUMNS ? widths[x] : side(a, 2, x));
+              const S by = sides * (x < COLUMNS ? widths[x] : side<S>(a, 2, x));
               VECTORIZE for (int c = 0; c < channels; c++) sums[c] += divided(S(pixel[c]), by);
             } else {
               VECTORIZE for (int c = 0; c < channels; c++) sums[c] += S(pixel[c]);
             }
           }
         }
-      const float by = Backward ? 1.0f : lines.sides * side(a, 2, i);
+      const S by = Backward ? S(1) : lines.sides * side<S>(a, 2, i);
       device T *result = row_of(target, row, sizes, to) + i * to[2];
       if (channel_stride == 1) {
         VECTORIZE for (int c = 0; c < channels; c++) result[c] = T(divided(sums[c], by));

@@ -39,8 +39,14 @@ struct hash_xor {
   static ulong finish(ulong a, constant mps_reduce_arguments &) { return a; }
 };
 
+// By the bytes of bool: any but 0 is true.
+struct hash_truths : hash_xor<uchar> {
+  static ulong load(uchar x, constant mps_reduce_arguments &) { return x != 0 ? 1 : 0; }
+};
+
 #define HASH_KERNELS(suffix, type) REDUCE_KERNELS(hash, suffix, type, ulong, ulong, hash_xor<type>)
-HASH_KERNELS(u8, uchar) // and bool
+REDUCE_KERNELS(hash, bool, uchar, ulong, ulong, hash_truths)
+HASH_KERNELS(u8, uchar)
 HASH_KERNELS(i8, char)
 HASH_KERNELS(i16, short)
 HASH_KERNELS(i32, int)

@@ -53,6 +53,11 @@ struct sum_integer {
   static long finish(ulong a, constant mps_reduce_arguments &) { return long(a); }
 };
 
+// By the bytes of bool: any but 0 is true.
+struct sum_truths : sum_integer<uchar> {
+  static ulong load(uchar x, constant mps_reduce_arguments &) { return x != 0 ? 1 : 0; }
+};
+
 template <typename T>
 struct product_integer : sum_integer<T> {
   static ulong identity() { return 1; }
@@ -115,7 +120,8 @@ REDUCE_KERNELS(sum, f32, float, float, float, sum_float<float>)
 REDUCE_KERNELS(sum, f16, half, float, half, sum_float<half>)
 REDUCE_KERNELS(sum, bf16, bfloat, float, bfloat, sum_float<bfloat>)
 REDUCE_KERNELS(sum, c64, float2, float2, float2, sum_complex)
-REDUCE_KERNELS(sum, bool, uchar, ulong, long, sum_integer<uchar>)
+REDUCE_KERNELS(sum, bool, uchar, ulong, long, sum_truths)
+REDUCE_KERNELS(sum, u8, uchar, ulong, long, sum_integer<uchar>)
 REDUCE_KERNELS(sum, i8, char, ulong, long, sum_integer<char>)
 REDUCE_KERNELS(sum, i16, short, ulong, long, sum_integer<short>)
 REDUCE_KERNELS(sum, i32, int, ulong, long, sum_integer<int>)
@@ -129,7 +135,7 @@ REDUCE_KERNELS(prod, f32, float, float, float, product_float<float>)
 REDUCE_KERNELS(prod, f16, half, float, half, product_float<half>)
 REDUCE_KERNELS(prod, bf16, bfloat, float, bfloat, product_float<bfloat>)
 REDUCE_KERNELS(prod, c64, float2, float2, float2, product_complex)
-REDUCE_KERNELS(prod, bool, uchar, ulong, long, product_integer<uchar>)
+REDUCE_KERNELS(prod, u8, uchar, ulong, long, product_integer<uchar>)
 REDUCE_KERNELS(prod, i8, char, ulong, long, product_integer<char>)
 REDUCE_KERNELS(prod, i16, short, ulong, long, product_integer<short>)
 REDUCE_KERNELS(prod, i32, int, ulong, long, product_integer<int>)

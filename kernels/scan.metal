@@ -55,6 +55,11 @@ struct sum_wrap {
   static state rest(state s, thread const Part *, thread Part *, uint, long) { return s; }
 };
 
+// By the bytes of bool: any but 0 is true.
+struct sum_truths : sum_wrap<uchar, ulong> {
+  static ulong take(uchar x, constant mps_scan_arguments &) { return x != 0 ? 1 : 0; }
+};
+
 template <typename Part>
 struct product_wrap : sum_wrap<Part, Part> {
   typedef scan_single<Part> state;
@@ -211,7 +216,8 @@ SCAN_KERNELS(sum, f16, half, half, float, sum_scan<half>)
 SCAN_KERNELS(sum, bf16, bfloat, bfloat, float, sum_scan<bfloat>)
 SCAN_KERNELS(sum, u32, uint, uint, uint, sum_wrap<uint, uint>)
 SCAN_KERNELS(sum, u64, ulong, ulong, ulong, sum_wrap<ulong, ulong>)
-SCAN_KERNELS(sum, u8_u64, uchar, ulong, ulong, sum_wrap<uchar, ulong>) // and bool
+SCAN_KERNELS(sum, u8_u64, uchar, ulong, ulong, sum_wrap<uchar, ulong>)
+SCAN_KERNELS(sum, bool_u64, uchar, ulong, ulong, sum_truths)
 SCAN_KERNELS(sum, i32_u64, int, ulong, ulong, sum_wrap<int, ulong>)
 SCAN_KERNELS(product, f32, float, float, float, product_scan<float>)
 SCAN_KERNELS(product, f16, half, half, float, product_scan<half>)

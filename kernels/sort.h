@@ -7,10 +7,8 @@
 #ifndef OPENMPS_KERNELS_SORT_H
 #define OPENMPS_KERNELS_SORT_H
 
-#include <metal_stdlib>
+#include "element.h"
 #include "sort_arguments.h"
-
-using namespace metal;
 
 /* Iterations are independent. */
 #define SORT_VECTORIZE _Pragma("clang loop vectorize(assume_safety) unroll(disable)")

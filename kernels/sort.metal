@@ -14,7 +14,7 @@ enum { SHORT = 48 };  // rows in which pairs are moved faster than digits are co
 template <typename T, typename K>
 inline void load_row(device const T *input, constant mps_sort_arguments &a, long at, bool inverted, device K *keys) {
   for (long i = 0; i < a.length; i++) {
-    const K key = sort_key<T>::of(input[at + i * a.input_step]);
+    const K key = sort_key<T>::of(element(input + at + i * a.input_step));
     keys[i] = inverted ? K(~key) : key;
   }
 }
@@ -26,9 +26,9 @@ inline void load_block(device const T *input, constant mps_sort_arguments &a, lo
   device const T *x = input + at + begin * a.input_step;
   if (a.input_step == 1) {
     SORT_VECTORIZE
-    for (long i = 0; i < count; i++) keys[i] = sort_key<T>::of(x[i]) ^ flip;
+    for (long i = 0; i < count; i++) keys[i] = sort_key<T>::of(element(x + i)) ^ flip;
   } else {
-    for (long i = 0; i < count; i++) keys[i] = sort_key<T>::of(x[i * a.input_step]) ^ flip;
+    for (long i = 0; i < count; i++) keys[i] = sort_key<T>::of(element(x + i * a.input_step)) ^ flip;
   }
 }
 
@@ -130,7 +130,7 @@ kernel void sort_rows(device const T *input [[buffer(0)]], device T *values [[bu
     load_row(input, a, at.input, a.descending != 0, keys);
     for (long i = 0; i < a.length; i++) order[i] = uint(i);
     device const uint *sorted = stable_sort(keys, order, keys + a.length, order + a.length, a.length);
-    for (long i = 0; i < a.length; i++) values[at.value + i * a.value_step] = input[at.input + long(sorted[i]) * a.input_step];
+    for (long i = 0; i < a.length; i++) values[at.value + i * a.value_step] = element(input + at.input + long(sorted[i]) * a.input_step);
     for (long i = 0; i < a.length; i++) indices[at.index + i * a.index_step] = sorted[i];
   }
 }
@@ -138,7 +138,7 @@ kernel void sort_rows(device const T *input [[buffer(0)]], device T *values [[bu
 template <typename T, typename P>
 inline void store_first(device const T *input, device T *values, device long *indices, constant mps_sort_arguments &a, sort_row at, P order) {
   for (long i = 0; i < a.count; i++) {
-    values[at.value + i * a.value_step] = input[at.input + long(order[i]) * a.input_step];
+    values[at.value + i * a.value_step] = element(input + at.input + long(order[i]) * a.input_step);
     indices[at.index + i * a.index_step] = order[i];
   }
 }
@@ -199,7 +199,7 @@ kernel void kth_rows(device const T *input [[buffer(0)]], device T *values [[buf
         quick_select(keys, order, a.length, rank);
       found = order[rank];
     }
-    values[at.value] = input[at.input + found * a.input_step];
+    values[at.value] = element(input + at.input + found * a.input_step);
     indices[at.index] = found;
   }
 }
@@ -225,7 +225,7 @@ kernel void mode_rows(device const T *input [[buffer(0)]], device T *values [[bu
       best = max(best, run);
       run = 0;
     }
-    values[at.value] = input[at.input + long(order[found]) * a.input_step];
+    values[at.value] = element(input + at.input + long(order[found]) * a.input_step);
     indices[at.index] = order[found];
   }
 }

@@ -35,11 +35,11 @@ template <typename T, typename K>
 kernel void sort_long_load(device const T *input [[buffer(0)]], constant mps_sort_long_arguments &a [[buffer(3)]], device K *keys [[buffer(4)]],
                            device uint *order [[buffer(5)]], device K *varies [[buffer(6)]], uint block [[thread_position_in_grid]]) {
   const long begin = long(block) * a.block, end = min(begin + a.block, long(a.length)), step = a.input_step;
-  const K flip = a.descending ? K(~K(0)) : K(0), first = sort_key<T>::of(input[0]) ^ flip;
+  const K flip = a.descending ? K(~K(0)) : K(0), first = sort_key<T>::of(element(input)) ^ flip;
   K differing = 0;
   SORT_VECTORIZE
   for (long i = begin; i < end; i++) {
-    const K key = sort_key<T>::of(input[i * step]) ^ flip;
+    const K key = sort_key<T>::of(element(input + i * step)) ^ flip;
     keys[i] = key;
     order[i] = uint(i);
     differing |= key ^ first;
@@ -101,7 +101,7 @@ kernel void sort_long_store(device const T *input [[buffer(0)]], device T *value
                             device const K *varies [[buffer(6)]], uint block [[thread_position_in_grid]]) {
   device const uint *sorted = order + (is_moved(varying(varies, a.blocks), a.digits) ? long(a.length) : 0L);
   const long begin = long(block) * a.block, end = min(begin + a.block, long(a.length));
-  for (long i = begin; i < end; i++) values[i * a.value_step] = input[long(sorted[i]) * a.input_step];
+  for (long i = begin; i < end; i++) values[i * a.value_step] = element(input + long(sorted[i]) * a.input_step);
   for (long i = begin; i < end; i++) indices[i * a.index_step] = sorted[i];
 }
 

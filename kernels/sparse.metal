@@ -5,6 +5,7 @@
 
 #include <metal_stdlib>
 #include "dense_types.h"
+#include "element.h"
 #include "error.h"
 #include "sparse_arguments.h"
 
@@ -48,17 +49,17 @@ kernel void sparse_sum(device const long *begins [[buffer(0)]], device const lon
   for (long e = r.begin; e < r.end; e++) {
     const long column = columns[e];
     if (!valid(column, a, error)) continue;
-    const compute value = dense_type<T>::load(values[e], false);
+    const compute value = dense_type<T>::load(element(values + e), false);
     device const T *from = dense + column * a.row_stride + first * stride;
     if (a.reduction == MPS_SPARSE_PRODUCT) {
       for (long i = 0; i < length; i++) {
-        const compute factor = multiply(value, dense_type<T>::load(from[i * stride], false));
+        const compute factor = multiply(value, dense_type<T>::load(element(from + i * stride), false));
         sums[i] = e == r.begin ? factor : multiply(sums[i], factor);
       }
     } else if (length == MPS_SPARSE_BLOCK && stride == 1) {
-      for (uint i = 0; i < MPS_SPARSE_BLOCK; i++) sums[i] = add(sums[i], multiply(value, dense_type<T>::load(from[i], false)));
+      for (uint i = 0; i < MPS_SPARSE_BLOCK; i++) sums[i] = add(sums[i], multiply(value, dense_type<T>::load(element(from + i), false)));
     } else {
-      for (long i = 0; i < length; i++) sums[i] = add(sums[i], multiply(value, dense_type<T>::load(from[i * stride], false)));
+      for (long i = 0; i < length; i++) sums[i] = add(sums[i], multiply(value, dense_type<T>::load(element(from + i * stride), false)));
     }
   }
   if (a.reduction == MPS_SPARSE_MEAN && r.end > r.begin)

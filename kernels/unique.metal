@@ -14,7 +14,7 @@ inline long place(device const long *order, constant mps_unique_arguments &a, lo
 template <typename T>
 inline bool differs(device const T *rows, long width, long i, long j) {
   for (long k = 0; k < width; k++)
-    if (rows[i * width + k] != rows[j * width + k]) return true;
+    if (element(rows + i * width + k) != element(rows + j * width + k)) return true;
   return false;
 }
 
@@ -29,14 +29,14 @@ enum { QUIET = 32 };  // rows that are looked at together
 template <typename T>
 inline bool any_head(device const T *elements, long i) {
   bool any = false;
-  for (long k = 0; k < QUIET; k++) any |= elements[i + k] != elements[i + k - 1];
+  for (long k = 0; k < QUIET; k++) any |= element(elements + i + k) != element(elements + i + k - 1);
   return any;
 }
 
 template <typename T>
 inline bool comes_before(device const T *rows, long width, long i, long j) {
   for (long k = 0; k < width; k++) {
-    const typename sort_key<T>::type x = sort_key<T>::of(rows[i * width + k]), y = sort_key<T>::of(rows[j * width + k]);
+    const typename sort_key<T>::type x = sort_key<T>::of(element(rows + i * width + k)), y = sort_key<T>::of(element(rows + j * width + k));
     if (x != y) return x < y;
   }
   return false;
@@ -52,7 +52,7 @@ kernel void unique_count(device const T *rows [[buffer(0)]], device const long *
   long count = 0;
   if (a.width == 1 && !(a.ordered && !a.gathered)) {
     count += begin == 0 ? 1 : 0;
-    for (long i = max(begin, 1L); i < end; i++) count += rows[i] != rows[i - 1] ? 1 : 0;
+    for (long i = max(begin, 1L); i < end; i++) count += element(rows + i) != element(rows + i - 1) ? 1 : 0;
   } else {
     for (long i = begin; i < end; i++) count += is_head(rows, order, a, i) ? 1 : 0;
   }
@@ -82,10 +82,10 @@ kernel void unique_write(device const T *rows [[buffer(0)]], device const long *
       continue;
     }
     for (const long stop = min(i + QUIET, end); i < stop; i++) {
-      const bool head = single ? i == 0 || rows[i] != rows[i - 1] : is_head(rows, order, a, i);
+      const bool head = single ? i == 0 || element(rows + i) != element(rows + i - 1) : is_head(rows, order, a, i);
       if (next < limit) {  // what is no head is written over by the next one
         heads[next] = i;
-        if (with_values) values[next] = rows[i];
+        if (with_values) values[next] = element(rows + i);
       }
       next += head ? 1 : 0;
       if (with_inverse) inverse[ordered ? order[i] : i] = next - 1;
@@ -129,6 +129,7 @@ kernel void sort_whole_rows(device const T *rows [[buffer(0)]], device const lon
   template [[host_name("unique_write_" #NAME)]] kernel void unique_write<T>(device const T *, device const long *, device const long *,       \
                                                                            device long *, device T *, device long *,                          \
                                                                            constant mps_unique_arguments &, uint);
+DISTINCT(bool, bool)
 DISTINCT(u8, uchar)
 DISTINCT(u16, ushort)
 DISTINCT(u32, uint)

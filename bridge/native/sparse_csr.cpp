@@ -167,7 +167,7 @@ void check_sampled(const Tensor &self, const Tensor &mat1, const Tensor &mat2, c
 Tensor sampled(const Tensor &self, const Tensor &mat1, const Tensor &mat2, const Scalar &beta, const Scalar &alpha) {
   const at::IntArrayRef batch = mat1.sizes().slice(0, static_cast<size_t>(mat1.dim() - 2));
   const auto with_batch = [&](const Tensor &member) {
-    at::DimVector sizes(batch);
+    std::vector<int64_t> sizes = batch.vec();
     sizes.push_back(member.size(-1));
     return member.expand(sizes).contiguous();
   };

@@ -8,6 +8,8 @@
 #ifndef OPENMPS_LIBRARY_H
 #define OPENMPS_LIBRARY_H
 
+#include <stdbool.h>
+
 #include "openmps/stream.h"
 
 #ifdef __cplusplus
@@ -21,6 +23,19 @@ typedef struct mps_pipeline mps_pipeline;
 MPS_API MPS_WARN_UNUSED mps_status mps_library_builtin(mps_device *device, mps_library **out_library);
 /* Compiles Metal source. COMPILE_ERROR: mps_error_message() holds the compiler's text with the source's own lines and columns. */
 MPS_API MPS_WARN_UNUSED mps_status mps_library_compile(mps_device *device, const char *source, const char *name, mps_library **out_library);
+/* A folder that sources compiled from now on may include from, behind those of OPENMPS_SHADER_INCLUDE. Any thread. */
+MPS_API void mps_library_add_include(const char *folder);
+/* The clang or zig to compile with where OPENMPS_CLANG names none. Any thread. */
+MPS_API void mps_library_offer_compiler(const char *path);
+/* What was compiled lies on disk (OPENMPS_CACHE_PATH). Neither call starts a device; another process may use the files meanwhile. */
+typedef struct mps_shader_cache_info {
+  char path[1024]; /* "" = there is no place for it */
+  uint64_t entries, bytes, limit;
+  bool enabled;
+} mps_shader_cache_info;
+MPS_API void mps_shader_cache_get_info(mps_shader_cache_info *out_info);
+/* Removes the files of the cache and nothing else; tells how many, and their bytes. */
+MPS_API void mps_shader_cache_clear(uint64_t *out_entries, uint64_t *out_bytes);
 MPS_API mps_library *mps_library_retain(mps_library *library);
 MPS_API void mps_library_release(mps_library *library); /* accepts NULL */
 MPS_API uint32_t mps_library_function_count(const mps_library *library);
@@ -51,6 +66,7 @@ typedef struct mps_encoder {
   uint32_t bytes_used;
   uint32_t buffer_mask;
   uint32_t bytes_mask; /* which arguments are inline bytes */
+  uint32_t indirect;   /* 1: buffers are reached through addresses in memory */
   uint32_t threadgroup_bytes[4];
   double cost; /* nanoseconds, 0 = unknown */
   struct {
@@ -69,8 +85,16 @@ MPS_API void mps_encoder_begin(mps_encoder *encoder, mps_stream *stream, const c
 MPS_API void mps_encoder_set_pipeline(mps_encoder *encoder, const mps_pipeline *pipeline);
 MPS_API void mps_encoder_set_buffer(mps_encoder *encoder, uint32_t index, mps_buffer *buffer, uint64_t offset, mps_access access);
 MPS_API void mps_encoder_set_bytes(mps_encoder *encoder, uint32_t index, const void *bytes, uint32_t length);
+/* Binds no memory, as for an empty tensor: the kernel must not look at it. */
+MPS_API void mps_encoder_set_nothing(mps_encoder *encoder, uint32_t index);
+/* The kernel reads or writes `buffer` through an address that it finds in memory (an argument buffer). Returns that address, to be put
+ * there. Said once for each dispatch. */
+MPS_API uint64_t mps_encoder_use_buffer(mps_encoder *encoder, mps_buffer *buffer);
 /* Binds the stream's error record (kernels/error.h). */
 MPS_API void mps_encoder_set_error_buffer(mps_encoder *encoder, uint32_t index);
+/* Binds the stream's record of PyTorch's c10/metal/error.h: the first text that TORCH_REPORT_ERROR leaves there comes back from the next wait
+ * as KERNEL_ERROR. */
+MPS_API void mps_encoder_set_error_messages(mps_encoder *encoder, uint32_t index);
 MPS_API void mps_encoder_set_threadgroup_bytes(mps_encoder *encoder, uint32_t index, uint32_t length);
 /* Estimated time on one core, nanoseconds: decides how the step is split and when the executor is woken. */
 MPS_API void mps_encoder_set_cost(mps_encoder *encoder, double nanoseconds);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command line: `openmps info [--json]`."""
+"""The command line: `openmps info [--json]`, `openmps cache [clear] [--json]`."""
 import argparse
+import ctypes
 import json
 import os
 import platform
@@ -77,18 +78,52 @@ def show(facts):
         print(f"setting   {name}={value}")
 
 
+class CacheInfo(ctypes.Structure):
+    """mps_shader_cache_info of include/openmps/library.h."""
+
+    _fields_ = [("path", ctypes.c_char * 1024), ("entries", ctypes.c_uint64), ("bytes", ctypes.c_uint64), ("limit", ctypes.c_uint64),
+                ("enabled", ctypes.c_bool)]
+
+
+def cache(clear=False):
+    """What compiled shaders take on disk, as plain data; with `clear` what was freed. Starts no device."""
+    library = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", "libopenmps.so"))
+    info = CacheInfo()
+    library.mps_shader_cache_get_info(ctypes.byref(info))
+    facts = {"path": os.fsdecode(info.path), "enabled": info.enabled, "entries": info.entries, "bytes": info.bytes, "limit": info.limit}
+    if clear:
+        entries, size = ctypes.c_uint64(), ctypes.c_uint64()
+        library.mps_shader_cache_clear(ctypes.byref(entries), ctypes.byref(size))
+        facts.update(entries=entries.value, bytes=size.value)
+    return facts
+
+
+def show_cache(facts, cleared):
+    if cleared:
+        print(f"removed {facts['entries']} files, {facts['bytes']} bytes, from {facts['path'] or 'nowhere: HOME is not set'}")
+        return
+    print(f"path      {facts['path'] or 'none: HOME is not set'}" + ("" if facts["enabled"] else " (not used: OPENMPS_CACHE=0)"))
+    print(f"entries   {facts['entries']}")
+    print(f"bytes     {facts['bytes']} of {facts['limit']}")
+
+
 def main():
     parser = argparse.ArgumentParser(prog="openmps", description="PyTorch's mps device on machines without Metal.")
     commands = parser.add_subparsers(dest="command", required=True)
     info = commands.add_parser("info", help="versions, device, coverage and settings")
     info.add_argument("--json", action="store_true", help="as JSON, with the names of the entries that are missing")
+    stored = commands.add_parser("cache", help="what compiled shaders take on disk; `openmps cache clear` removes them")
+    stored.add_argument("action", nargs="?", choices=["clear"], help="removes every compiled shader")
+    stored.add_argument("--json", action="store_true", help="as JSON")
     options = parser.parse_args()
-    facts = gather()
+    facts = gather() if options.command == "info" else cache(clear=options.action == "clear")
     if options.json:
         json.dump(facts, sys.stdout, indent=2)
         print()
-    else:
+    elif options.command == "info":
         show(facts)
+    else:
+        show_cache(facts, options.action == "clear")
     return 0
 
 

@@ -14,13 +14,14 @@ def _make_room():
 def install(torch):
     """Loads the bridge and completes torch. False when torch answered for mps before, and will not ask again."""
     _make_room()  # before the bridge registers its own
-    from . import _bridge, _exit
+    from . import _bridge, _exit, _shaders
 
     if not torch._C._mps_is_available():
         return False
     torch._C._has_mps = True
     _bridge.set_commit(torch.version.git_version or "unknown")
     _add_bindings(torch, _bridge)
+    _shaders.install(torch, _bridge)
     _add_storages(torch, _bridge)
     _open_gates(torch)
     _exit.install(torch)

@@ -49,7 +49,8 @@ typedef struct mps_step_dispatch {
   uint32_t group[3];
   uint32_t threadgroup_bytes[4]; /* of [[threadgroup(n)]] arguments */
   uint32_t argument_count;
-  uint32_t reserved;
+  uint16_t unknown;  /* 1: a kernel of a user's own, whose cost is a guess */
+  uint16_t indirect; /* 1: it also touches buffers that no argument names, through addresses in memory (argument buffers) */
   mps_step_argument arguments[]; /* then the inline bytes */
 } mps_step_dispatch;
 

@@ -12,7 +12,7 @@
 
 typedef struct ctc_call {
   const char *label;
-  mps_norm_temporaries temporaries;
+  mps_operand_list temporaries;
   mps_ctc_plan plan;
   mps_tensor log_probs, targets, items, scratch, rows;
 } ctc_call;
@@ -26,16 +26,13 @@ static mps_status check(const char *name, const mps_tensor *log_probs, const mps
 }
 
 static mps_status create(ctc_call *c, int64_t bytes, mps_tensor *out) {
-  mps_status status = mps_operand_create(c->temporaries.stream, MPS_DTYPE_U8, 1, &bytes, out);
-  if (status == MPS_STATUS_OK) mps_norm_keep(&c->temporaries, out->buffer);
-  return status;
+  *out = mps_operands_create(&c->temporaries, MPS_DTYPE_U8, 1, &bytes);
+  return c->temporaries.status;
 }
 
 static mps_status prepare(ctc_call *c, const mps_tensor *tensor, mps_dtype dtype, bool contiguous, mps_tensor *out) {
-  mps_buffer *owned;
-  mps_status status = mps_operand_prepare(c->temporaries.stream, tensor, dtype, contiguous, out, &owned);
-  if (status == MPS_STATUS_OK) mps_norm_keep(&c->temporaries, owned);
-  return status;
+  *out = mps_operands_prepare(&c->temporaries, tensor, dtype, contiguous);
+  return c->temporaries.status;
 }
 
 /* Brings what both directions read into place, and the lengths to the device. */
@@ -70,10 +67,7 @@ static mps_status launch(ctc_call *c, const char *kernel, const mps_tensor *cons
   mps_encoder_set_pipeline(&encoder, pipeline);
   uint32_t index = 0;
   mps_encoder_set_tensor(&encoder, index++, &c->log_probs, MPS_ACCESS_READ);
-  if (c->targets.buffer && mps_tensor_element_count(&c->targets) > 0)
-    mps_encoder_set_tensor(&encoder, index++, &c->targets, MPS_ACCESS_READ);
-  else
-    mps_encoder_set_unused(&encoder, index++);
+  mps_encoder_set_optional(&encoder, index++, mps_tensor_element_count(&c->targets) > 0 ? &c->targets : NULL, MPS_ACCESS_READ);
   mps_encoder_set_tensor(&encoder, index++, &c->items, MPS_ACCESS_READ);
   mps_encoder_set_tensor(&encoder, index++, &c->scratch, MPS_ACCESS_READ_WRITE);
   mps_encoder_set_tensor(&encoder, index++, &c->rows, MPS_ACCESS_READ_WRITE);
@@ -114,7 +108,7 @@ mps_status mps_op_ctc_loss(mps_stream *stream, const mps_tensor *log_probs, cons
   if (status != MPS_STATUS_OK) return status;
   status = begin(&c, log_probs, targets, &lengths, blank);
   if (status == MPS_STATUS_OK) status = forward(&c, neg_log_likelihood, log_alpha);
-  mps_norm_release(&c.temporaries);
+  mps_operands_finish(&c.temporaries);
   return status;
 }
 
@@ -150,6 +144,6 @@ mps_status mps_op_ctc_loss_backward(mps_stream *stream, const mps_tensor *grad, 
   c.plan.arguments.zero_infinity = zero_infinity;
   c.plan.cost *= 3.0;
   if (status == MPS_STATUS_OK) status = backward(&c, grad, neg_log_likelihood, grad_input);
-  mps_norm_release(&c.temporaries);
+  mps_operands_finish(&c.temporaries);
   return status;
 }

@@ -10,50 +10,15 @@
 #include "ops/embedding.h"
 #include "ops/embedding_bag_plan.h"
 #include "ops/index_encode.h"
-#include "ops/operand.h"
-
-/* Contiguous operands of one call, and what had to be made for them. */
-enum { MOST_OWNED = 8 };
-typedef struct operands {
-  mps_stream *stream;
-  mps_status status;
-  mps_buffer *owned[MOST_OWNED];
-  uint32_t count;
-} operands;
-
-static mps_tensor prepare(operands *list, const mps_tensor *tensor, mps_dtype dtype, bool contiguous) {
-  mps_tensor result = *tensor;
-  mps_buffer *owned = NULL;
-  if (list->status == MPS_STATUS_OK) list->status = mps_operand_prepare(list->stream, tensor, dtype, contiguous, &result, &owned);
-  if (list->status == MPS_STATUS_OK) list->owned[list->count++] = owned;
-  return result;
-}
+#include "ops/reduce.h"
 
 /* What a kernel writes as `dtype` in place of `out`: out itself where it fits. */
-static mps_tensor target(operands *list, const mps_tensor *out, mps_dtype dtype) {
-  if (out->dtype == dtype && mps_tensor_is_contiguous(out)) return *out;
-  mps_tensor result = *out;
-  if (list->status == MPS_STATUS_OK) list->status = mps_operand_create(list->stream, dtype, out->rank, out->sizes, &result);
-  if (list->status == MPS_STATUS_OK) list->owned[list->count++] = result.buffer;
-  return result;
+static mps_tensor target(mps_operand_list *list, const mps_tensor *out, mps_dtype dtype) {
+  return out->dtype == dtype && mps_tensor_is_contiguous(out) ? *out : mps_operands_create(list, dtype, out->rank, out->sizes);
 }
 
-static void deliver(operands *list, const mps_tensor *made, const mps_tensor *out) {
+static void deliver(mps_operand_list *list, const mps_tensor *made, const mps_tensor *out) {
   if (list->status == MPS_STATUS_OK && !mps_operands_equal(made, out)) list->status = mps_op_copy(list->stream, made, out);
-}
-
-static mps_status finish(operands *list) {
-  for (uint32_t i = 0; i < list->count; i++) mps_buffer_release(list->owned[i]);
-  return list->status;
-}
-
-/* Buffer NULL is bound as a few zeros: the kernel does not look there. */
-static void bind(mps_encoder *encoder, uint32_t index, const mps_tensor *tensor, mps_access access) {
-  static const uint64_t nothing[2] = {0, 0};
-  if (tensor && tensor->buffer)
-    mps_encoder_set_buffer(encoder, index, tensor->buffer, tensor->offset, access);
-  else
-    mps_encoder_set_bytes(encoder, index, nothing, sizeof nothing);
 }
 
 static mps_status dispatch(mps_encoder *encoder, const mps_embedding_bag_plan *plan) {
@@ -96,10 +61,11 @@ mps_status mps_op_embedding_bag(mps_stream *stream, const mps_tensor *weight, co
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s(): the shapes of the results do not fit", label);
   if (out->sizes[0] == 0) return MPS_STATUS_OK;
 
-  operands list = {.stream = stream};
-  const mps_tensor rows = prepare(&list, weight, weight->dtype, false), index = prepare(&list, indices, MPS_DTYPE_I64, true);
-  const mps_tensor offset = prepare(&list, offsets, MPS_DTYPE_I64, true), to = target(&list, out, out->dtype);
-  const mps_tensor scales = per_sample_weights ? prepare(&list, per_sample_weights, weight->dtype, true) : (mps_tensor){0};
+  mps_operand_list list = {.stream = stream};
+  const mps_tensor rows = mps_operands_prepare(&list, weight, weight->dtype, false);
+  const mps_tensor index = mps_operands_prepare(&list, indices, MPS_DTYPE_I64, true);
+  const mps_tensor offset = mps_operands_prepare(&list, offsets, MPS_DTYPE_I64, true), to = target(&list, out, out->dtype);
+  const mps_tensor scales = per_sample_weights ? mps_operands_prepare(&list, per_sample_weights, weight->dtype, true) : (mps_tensor){0};
   const mps_tensor bag_of = wants_bag_of ? target(&list, offset2bag, MPS_DTYPE_I64) : (mps_tensor){0};
   const mps_tensor sizes = mode ? target(&list, bag_size, MPS_DTYPE_I64) : (mps_tensor){0};
   const mps_tensor maxima = mode == MPS_EMBEDDING_BAG_MAX ? target(&list, maximum_indices, MPS_DTYPE_I64) : (mps_tensor){0};
@@ -114,8 +80,8 @@ mps_status mps_op_embedding_bag(mps_stream *stream, const mps_tensor *weight, co
   if (list.status == MPS_STATUS_OK) {
     const mps_tensor *const read[] = {&rows, &index, &offset, &scales}, *const written[] = {&to, &bag_of, &sizes, &maxima};
     for (uint32_t i = 0; i < 4; i++) {
-      bind(&encoder, i, read[i], MPS_ACCESS_READ);
-      bind(&encoder, 4 + i, written[i], MPS_ACCESS_WRITE);
+      mps_encoder_set_optional(&encoder, i, read[i], MPS_ACCESS_READ);
+      mps_encoder_set_optional(&encoder, 4 + i, written[i], MPS_ACCESS_WRITE);
     }
     list.status = dispatch(&encoder, &plan);
   }
@@ -123,7 +89,7 @@ mps_status mps_op_embedding_bag(mps_stream *stream, const mps_tensor *weight, co
   if (wants_bag_of) deliver(&list, &bag_of, offset2bag);
   if (mode) deliver(&list, &sizes, bag_size);
   if (mode == MPS_EMBEDDING_BAG_MAX) deliver(&list, &maxima, maximum_indices);
-  return finish(&list);
+  return mps_operands_finish(&list);
 }
 
 mps_status mps_op_embedding_bag_dense_backward(mps_stream *stream, const mps_tensor *grad, const mps_tensor *indices, const mps_tensor *offset2bag,
@@ -139,13 +105,13 @@ mps_status mps_op_embedding_bag_dense_backward(mps_stream *stream, const mps_ten
   status = mps_operand_fill(stream, out, mps_scalar_int(0));
   if (status != MPS_STATUS_OK || mps_tensor_element_count(out) == 0 || mps_tensor_element_count(grad) == 0 || indices->sizes[0] == 0) return status;
 
-  operands list = {.stream = stream};
+  mps_operand_list list = {.stream = stream};
   const bool max = mode == MPS_EMBEDDING_BAG_MAX;
-  const mps_tensor rows = prepare(&list, grad, grad->dtype, true), index = prepare(&list, indices, MPS_DTYPE_I64, true);
-  const mps_tensor bag_of = max ? (mps_tensor){0} : prepare(&list, offset2bag, MPS_DTYPE_I64, true);
-  const mps_tensor scales = per_sample_weights && !max ? prepare(&list, per_sample_weights, grad->dtype, true) : (mps_tensor){0};
-  const mps_tensor sizes = mode ? prepare(&list, bag_size, MPS_DTYPE_I64, true) : (mps_tensor){0};
-  const mps_tensor maxima = max ? prepare(&list, maximum_indices, MPS_DTYPE_I64, true) : (mps_tensor){0};
+  const mps_tensor rows = mps_operands_prepare(&list, grad, grad->dtype, true), index = mps_operands_prepare(&list, indices, MPS_DTYPE_I64, true);
+  const mps_tensor bag_of = max ? (mps_tensor){0} : mps_operands_prepare(&list, offset2bag, MPS_DTYPE_I64, true);
+  const mps_tensor scales = per_sample_weights && !max ? mps_operands_prepare(&list, per_sample_weights, grad->dtype, true) : (mps_tensor){0};
+  const mps_tensor sizes = mode ? mps_operands_prepare(&list, bag_size, MPS_DTYPE_I64, true) : (mps_tensor){0};
+  const mps_tensor maxima = max ? mps_operands_prepare(&list, maximum_indices, MPS_DTYPE_I64, true) : (mps_tensor){0};
   const mps_tensor sums = target(&list, out, MPS_DTYPE_F32);
   if (list.status == MPS_STATUS_OK && !mps_operands_equal(&sums, out)) list.status = mps_operand_fill(stream, &sums, mps_scalar_int(0));
   mps_embedding_bag_plan plan;
@@ -157,14 +123,14 @@ mps_status mps_op_embedding_bag_dense_backward(mps_stream *stream, const mps_ten
   if (list.status == MPS_STATUS_OK) {
     const mps_tensor *const read[] = {&rows, &index, &bag_of, &scales, NULL, NULL, &sizes, &maxima};
     for (uint32_t i = 0; i < 8; i++)
-      if (i != 4 && i != 5) bind(&encoder, i, read[i], MPS_ACCESS_READ);
-    bind(&encoder, 4, &sums, MPS_ACCESS_READ_WRITE);
+      if (i != 4 && i != 5) mps_encoder_set_optional(&encoder, i, read[i], MPS_ACCESS_READ);
+    mps_encoder_set_optional(&encoder, 4, &sums, MPS_ACCESS_READ_WRITE);
     list.status = dispatch(&encoder, &plan);
   }
   if (list.status == MPS_STATUS_OK && scale_grad_by_freq && !max)
     list.status = mps_embedding_scale_by_frequency(stream, &index, padding_idx >= 0 ? padding_idx : INT64_MIN, &sums);
   deliver(&list, &sums, out);
-  return finish(&list);
+  return mps_operands_finish(&list);
 }
 
 mps_status mps_op_embedding_bag_per_sample_weights_backward(mps_stream *stream, const mps_tensor *grad, const mps_tensor *weight,
@@ -177,9 +143,10 @@ mps_status mps_op_embedding_bag_per_sample_weights_backward(mps_stream *stream, 
       out->sizes[0] != indices->sizes[0] || offset2bag->sizes[0] != indices->sizes[0])
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s(): the shapes of the arguments do not fit", label);
   if (out->sizes[0] == 0) return MPS_STATUS_OK;
-  operands list = {.stream = stream};
-  const mps_tensor from = prepare(&list, grad, grad->dtype, true), index = prepare(&list, indices, MPS_DTYPE_I64, true);
-  const mps_tensor bag_of = prepare(&list, offset2bag, MPS_DTYPE_I64, true), rows = prepare(&list, weight, weight->dtype, false);
+  mps_operand_list list = {.stream = stream};
+  const mps_tensor from = mps_operands_prepare(&list, grad, grad->dtype, true), index = mps_operands_prepare(&list, indices, MPS_DTYPE_I64, true);
+  const mps_tensor bag_of = mps_operands_prepare(&list, offset2bag, MPS_DTYPE_I64, true);
+  const mps_tensor rows = mps_operands_prepare(&list, weight, weight->dtype, false);
   const mps_tensor to = target(&list, out, out->dtype);
   mps_embedding_bag_plan plan;
   mps_embedding_bag_plan_scale_gradient(&plan, grad, &rows, indices);
@@ -188,12 +155,12 @@ mps_status mps_op_embedding_bag_per_sample_weights_backward(mps_stream *stream, 
   if (list.status == MPS_STATUS_OK) list.status = start(&encoder, stream, label, "embedding_bag_scale_gradient", grad->dtype);
   if (list.status == MPS_STATUS_OK) {
     const mps_tensor *const read[] = {&from, &index, &bag_of, &rows};
-    for (uint32_t i = 0; i < 4; i++) bind(&encoder, i, read[i], MPS_ACCESS_READ);
-    bind(&encoder, 4, &to, MPS_ACCESS_WRITE);
+    for (uint32_t i = 0; i < 4; i++) mps_encoder_set_optional(&encoder, i, read[i], MPS_ACCESS_READ);
+    mps_encoder_set_optional(&encoder, 4, &to, MPS_ACCESS_WRITE);
     list.status = dispatch(&encoder, &plan);
   }
   deliver(&list, &to, out);
-  return finish(&list);
+  return mps_operands_finish(&list);
 }
 
 mps_status mps_op_embedding_bag_offset2bag(mps_stream *stream, const mps_tensor *offsets, const mps_tensor *offset2bag) {
@@ -204,8 +171,8 @@ mps_status mps_op_embedding_bag_offset2bag(mps_stream *stream, const mps_tensor 
   if (offsets->rank != 1 || offset2bag->rank != 1 || (offsets->sizes[0] == 0 && offset2bag->sizes[0] > 0))
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s(): expected offsets and a result of rank 1", label);
   if (offset2bag->sizes[0] == 0) return MPS_STATUS_OK;
-  operands list = {.stream = stream};
-  const mps_tensor offset = prepare(&list, offsets, MPS_DTYPE_I64, true), to = target(&list, offset2bag, MPS_DTYPE_I64);
+  mps_operand_list list = {.stream = stream};
+  const mps_tensor offset = mps_operands_prepare(&list, offsets, MPS_DTYPE_I64, true), to = target(&list, offset2bag, MPS_DTYPE_I64);
   mps_embedding_bag_plan plan;
   mps_embedding_bag_plan_bag_of(&plan, offsets, offset2bag);
   mps_pipeline *pipeline;
@@ -214,10 +181,10 @@ mps_status mps_op_embedding_bag_offset2bag(mps_stream *stream, const mps_tensor 
     mps_encoder encoder;
     mps_encoder_begin(&encoder, stream, label);
     mps_encoder_set_pipeline(&encoder, pipeline);
-    bind(&encoder, 2, &offset, MPS_ACCESS_READ);
-    bind(&encoder, 5, &to, MPS_ACCESS_WRITE);
+    mps_encoder_set_optional(&encoder, 2, &offset, MPS_ACCESS_READ);
+    mps_encoder_set_optional(&encoder, 5, &to, MPS_ACCESS_WRITE);
     list.status = dispatch(&encoder, &plan);
   }
   deliver(&list, &to, offset2bag);
-  return finish(&list);
+  return mps_operands_finish(&list);
 }

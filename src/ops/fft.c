@@ -78,9 +78,12 @@ static mps_status encode_step(mps_stream *stream, const char *label, const mps_f
     const bool same = from.buffer == to.buffer;
     mps_encoder_set_buffer(&encoder, 0, from.buffer, from.offset, same ? MPS_ACCESS_READ_WRITE : MPS_ACCESS_READ);
     mps_encoder_set_buffer(&encoder, 1, to.buffer, to.offset, same ? MPS_ACCESS_READ_WRITE : MPS_ACCESS_WRITE);
-    const mps_fft_arguments tiles = tiles_at(&step->tiles, from, to);
-    if (step->kernel == MPS_FFT_TILES) mps_encoder_set_bytes(&encoder, 2, &tiles, sizeof tiles);
-    else mps_encoder_set_bytes(&encoder, 2, &step->rows, sizeof step->rows);
+    if (step->kernel == MPS_FFT_TILES) {
+      const mps_fft_arguments tiles = tiles_at(&step->tiles, from, to);
+      mps_encoder_set_bytes(&encoder, 2, &tiles, sizeof tiles);
+    } else {
+      mps_encoder_set_bytes(&encoder, 2, &step->rows, sizeof step->rows);
+    }
     mps_encoder_set_buffer(&encoder, 3, table, 0, MPS_ACCESS_READ);
     if (scratch) mps_encoder_set_buffer(&encoder, 4, scratch, 0, MPS_ACCESS_READ_WRITE);
     mps_encoder_set_cost(&encoder, step->cost);

@@ -19,7 +19,7 @@ enum { REDUCTION_NONE, REDUCTION_MEAN };
 
 typedef struct margin_call {
   const char *label;
-  mps_norm_temporaries temporaries;
+  mps_operand_list temporaries;
   mps_margin_arguments arguments;
   mps_tensor storage[5];
   const mps_tensor *input, *targets, *weight, *mask, *grads;
@@ -77,12 +77,8 @@ static mps_status launch(const margin_call *c, const char *kernel, const char *s
   mps_encoder encoder;
   mps_encoder_begin(&encoder, stream, c->label);
   mps_encoder_set_pipeline(&encoder, pipeline);
-  for (uint32_t i = 0; i < count; i++) {
-    if (tensors[i])
-      mps_encoder_set_tensor(&encoder, i, tensors[i], i + 1 == count || (two && i + 2 == count) ? MPS_ACCESS_READ_WRITE : MPS_ACCESS_READ);
-    else
-      mps_encoder_set_unused(&encoder, i);
-  }
+  for (uint32_t i = 0; i < count; i++)
+    mps_encoder_set_optional(&encoder, i, tensors[i], i + 1 == count || (two && i + 2 == count) ? MPS_ACCESS_READ_WRITE : MPS_ACCESS_READ);
   mps_encoder_set_bytes(&encoder, count, a, sizeof *a);
   mps_encoder_set_error_buffer(&encoder, count + 1);
   mps_encoder_set_cost(&encoder, (double)(a->rows * a->classes) * element_cost);
@@ -123,7 +119,7 @@ mps_status mps_op_multi_margin_loss(mps_stream *stream, const mps_tensor *self, 
   if (mps_tensor_element_count(self) == 0) return mps_operand_fill(stream, out, mps_scalar_int(0));
   status = begin(&c, self, target, weight);
   if (status == MPS_STATUS_OK) status = encode_losses(&c, reduction, NULL, out);
-  mps_norm_release(&c.temporaries);
+  mps_operands_finish(&c.temporaries);
   return status;
 }
 
@@ -140,7 +136,7 @@ mps_status mps_op_multilabel_margin_loss_forward(mps_stream *stream, const mps_t
   status = begin(&c, self, target, NULL);
   if (status == MPS_STATUS_OK) status = mps_result_begin(stream, is_target, MPS_DTYPE_F32, NULL, true, &mask);
   if (status == MPS_STATUS_OK) status = mps_result_end(stream, &mask, encode_losses(&c, reduction, &mask.tensor, output));
-  mps_norm_release(&c.temporaries);
+  mps_operands_finish(&c.temporaries);
   return status;
 }
 
@@ -177,7 +173,7 @@ mps_status mps_op_multi_margin_loss_backward(mps_stream *stream, const mps_tenso
   if (status == MPS_STATUS_OK) status = begin(&c, self, target, weight);
   if (status == MPS_STATUS_OK)
     status = encode_gradient(&c, "multi_margin_backward", power(&c), c.weight, grad_output, reduction, ELEMENT_COST, grad_input);
-  mps_norm_release(&c.temporaries);
+  mps_operands_finish(&c.temporaries);
   return status;
 }
 
@@ -194,6 +190,6 @@ mps_status mps_op_multilabel_margin_loss_backward(mps_stream *stream, const mps_
   if (status == MPS_STATUS_OK) status = mps_norm_prepare(&c.temporaries, is_target, MPS_DTYPE_F32, &c.storage[4], &c.mask);
   if (status == MPS_STATUS_OK)
     status = encode_gradient(&c, "multilabel_margin_backward", NULL, c.mask, grad_output, reduction, LABELS_COST, grad_input);
-  mps_norm_release(&c.temporaries);
+  mps_operands_finish(&c.temporaries);
   return status;
 }

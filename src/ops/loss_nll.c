@@ -12,7 +12,7 @@
 
 typedef struct nll {
   const char *label;
-  mps_norm_temporaries temporaries;
+  mps_operand_list temporaries;
   mps_nll_arguments arguments;
   mps_tensor storage[2];
   const mps_tensor *target, *weight;
@@ -124,7 +124,7 @@ mps_status mps_op_nll_loss_forward(mps_stream *stream, const mps_tensor *self, c
   if (status != MPS_STATUS_OK) return status;
   status = begin(&l, target, weight, reduction, ignore_index);
   if (status == MPS_STATUS_OK) status = encode_forward(&l, self, output, total_weight);
-  mps_norm_release(&l.temporaries);
+  mps_operands_finish(&l.temporaries);
   return status;
 }
 
@@ -153,6 +153,6 @@ mps_status mps_op_nll_loss_backward(mps_stream *stream, const mps_tensor *grad_o
   if (status != MPS_STATUS_OK || mps_tensor_element_count(grad_input) == 0) return status;
   status = begin(&l, target, weight, reduction, ignore_index);
   if (status == MPS_STATUS_OK) status = encode_backward(&l, grad_output, total_weight, grad_input);
-  mps_norm_release(&l.temporaries);
+  mps_operands_finish(&l.temporaries);
   return status;
 }

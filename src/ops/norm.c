@@ -4,7 +4,6 @@
  */
 #include "ops/norm.h"
 
-
 #include <string.h>
 
 #include "openmps/ops/pointwise.h"
@@ -40,31 +39,19 @@ mps_status mps_norm_launch(mps_stream *stream, const char *label, const char *ke
   return mps_encoder_dispatch(&encoder, (uint64_t[3]){(uint64_t)x, (uint64_t)y, 1}, NULL);
 }
 
-/* ---- temporaries ---- */
-void mps_norm_keep(mps_norm_temporaries *temporaries, mps_buffer *buffer) {
-  if (buffer) temporaries->buffers[temporaries->count++] = buffer;
+/* ---- operands ---- */
+mps_status mps_norm_vector(mps_operand_list *temporaries, int64_t count, mps_tensor *out) {
+  *out = mps_operands_create(temporaries, MPS_DTYPE_F32, 1, &count);
+  return temporaries->status;
 }
 
-void mps_norm_release(mps_norm_temporaries *temporaries) {
-  while (temporaries->count) mps_buffer_release(temporaries->buffers[--temporaries->count]);
-}
-
-mps_status mps_norm_vector(mps_norm_temporaries *temporaries, int64_t count, mps_tensor *out) {
-  mps_status status = mps_operand_create(temporaries->stream, MPS_DTYPE_F32, 1, &count, out);
-  if (status == MPS_STATUS_OK) mps_norm_keep(temporaries, out->buffer);
-  return status;
-}
-
-mps_status mps_norm_prepare(mps_norm_temporaries *temporaries, const mps_tensor *tensor, mps_dtype dtype, mps_tensor *storage,
+mps_status mps_norm_prepare(mps_operand_list *temporaries, const mps_tensor *tensor, mps_dtype dtype, mps_tensor *storage,
                             const mps_tensor **out_pointer) {
   *out_pointer = NULL;
   if (!tensor) return MPS_STATUS_OK;
-  mps_buffer *owned;
-  mps_status status = mps_operand_prepare(temporaries->stream, tensor, dtype, true, storage, &owned);
-  if (status != MPS_STATUS_OK) return status;
-  mps_norm_keep(temporaries, owned);
-  *out_pointer = storage;
-  return MPS_STATUS_OK;
+  *storage = mps_operands_prepare(temporaries, tensor, dtype, true);
+  if (temporaries->status == MPS_STATUS_OK) *out_pointer = storage;
+  return temporaries->status;
 }
 
 /* ---- layouts ---- */
@@ -87,14 +74,13 @@ static bool same_strides(const mps_tensor *a, const mps_tensor *b) {
   return true;
 }
 
-mps_status mps_norm_prepare_layout(mps_norm_temporaries *temporaries, const mps_tensor *tensor, mps_dtype dtype, const mps_tensor *like,
+mps_status mps_norm_prepare_layout(mps_operand_list *temporaries, const mps_tensor *tensor, mps_dtype dtype, const mps_tensor *like,
                                    mps_tensor *out) {
   bool fits = mps_norm_layout_of(tensor) != MPS_NORM_STRIDED && (!like || same_strides(tensor, like));
   *out = *tensor;
   if (fits && tensor->dtype == dtype) return MPS_STATUS_OK;
-  mps_status status = mps_operand_create(temporaries->stream, dtype, tensor->rank, tensor->sizes, out);
-  if (status != MPS_STATUS_OK) return status;
-  mps_norm_keep(temporaries, out->buffer);
+  *out = mps_operands_create(temporaries, dtype, tensor->rank, tensor->sizes);
+  if (temporaries->status != MPS_STATUS_OK) return temporaries->status;
   const mps_tensor *shape = like ? like : fits ? tensor : NULL; /* both are dense */
   if (shape) memcpy(out->strides, shape->strides, sizeof out->strides);
   return mps_op_copy(temporaries->stream, tensor, out);

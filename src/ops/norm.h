@@ -32,21 +32,12 @@ static inline mps_norm_argument mps_norm_bytes(const void *bytes, size_t length)
 MPS_WARN_UNUSED mps_status mps_norm_launch(mps_stream *stream, const char *label, const char *kernel, const char *suffix,
                                            const mps_norm_argument *arguments, uint32_t count, int64_t x, int64_t y, double cost);
 
-/* ---- temporaries that are freed together ---- */
-#define MPS_NORM_MAX_TEMPORARIES 16
-typedef struct mps_norm_temporaries {
-  mps_stream *stream;
-  mps_buffer *buffers[MPS_NORM_MAX_TEMPORARIES];
-  uint32_t count;
-} mps_norm_temporaries;
-
+/* ---- operands, in the caller's list ---- */
 /* A float vector of `count` elements. */
-MPS_WARN_UNUSED mps_status mps_norm_vector(mps_norm_temporaries *temporaries, int64_t count, mps_tensor *out);
+MPS_WARN_UNUSED mps_status mps_norm_vector(mps_operand_list *temporaries, int64_t count, mps_tensor *out);
 /* `tensor` (may be NULL: then *out_pointer is NULL) as contiguous `dtype` in `storage`. */
-MPS_WARN_UNUSED mps_status mps_norm_prepare(mps_norm_temporaries *temporaries, const mps_tensor *tensor, mps_dtype dtype, mps_tensor *storage,
+MPS_WARN_UNUSED mps_status mps_norm_prepare(mps_operand_list *temporaries, const mps_tensor *tensor, mps_dtype dtype, mps_tensor *storage,
                                             const mps_tensor **out_pointer);
-void mps_norm_keep(mps_norm_temporaries *temporaries, mps_buffer *buffer); /* accepts NULL */
-void mps_norm_release(mps_norm_temporaries *temporaries);
 
 /* ---- tensors [N, C, ...] ---- */
 typedef enum mps_norm_layout {
@@ -57,7 +48,7 @@ typedef enum mps_norm_layout {
 
 mps_norm_layout mps_norm_layout_of(const mps_tensor *tensor);
 /* `tensor` in `dtype`, in one of the two layouts; in that of `like` when it is given. */
-MPS_WARN_UNUSED mps_status mps_norm_prepare_layout(mps_norm_temporaries *temporaries, const mps_tensor *tensor, mps_dtype dtype, const mps_tensor *like,
+MPS_WARN_UNUSED mps_status mps_norm_prepare_layout(mps_operand_list *temporaries, const mps_tensor *tensor, mps_dtype dtype, const mps_tensor *like,
                                                    mps_tensor *out);
 /* As mps_result_begin, for an output in the layout of `like`. */
 MPS_WARN_UNUSED mps_status mps_norm_result(mps_stream *stream, const mps_tensor *out, const mps_tensor *like, mps_result *result);

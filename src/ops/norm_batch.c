@@ -9,7 +9,7 @@
 
 typedef struct batch {
   const char *label;
-  mps_norm_temporaries temporaries;
+  mps_operand_list temporaries;
   mps_norm_statistics statistics;
   mps_norm_layout layout;
   mps_norm_runs runs;
@@ -82,7 +82,7 @@ static mps_status encode_statistics(batch *b, const mps_tensor *running_mean, co
   mps_buffer *partials;
   mps_status status = mps_reduce_encode_partials(stream, &moments, &b->input, &plan, &partials);
   if (status != MPS_STATUS_OK) return status;
-  mps_norm_keep(&b->temporaries, partials);
+  mps_operands_keep(&b->temporaries, partials);
   b->statistics.chunk_count = plan.arguments.chunk_count;
   b->statistics.has_running = running_mean != NULL;
   mps_tensor storage[2];
@@ -145,7 +145,7 @@ mps_status mps_op_batch_norm(mps_stream *stream, const mps_tensor *input, const 
   if (status == MPS_STATUS_OK) status = encode_forward(&b, running_mean, running_var, &mean.tensor, &scale.tensor, out);
   status = mps_result_end(stream, &mean, status);
   status = mps_result_end(stream, &scale, status);
-  mps_norm_release(&b.temporaries);
+  mps_operands_finish(&b.temporaries);
   return status;
 }
 
@@ -208,6 +208,6 @@ mps_status mps_op_batch_norm_backward(mps_stream *stream, const mps_tensor *grad
     if (status == MPS_STATUS_OK) status = encode_running(&b, running_mean, running_var, mean, scale);
   }
   if (status == MPS_STATUS_OK) status = encode_backward(&b, grad_out, mean, scale, grad_input, grad_weight, grad_bias);
-  mps_norm_release(&b.temporaries);
+  mps_operands_finish(&b.temporaries);
   return status;
 }

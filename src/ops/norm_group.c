@@ -9,7 +9,7 @@
 
 typedef struct group {
   const char *label;
-  mps_norm_temporaries temporaries;
+  mps_operand_list temporaries;
   mps_norm_statistics statistics; /* of the channels of the samples: N * C */
   mps_norm_runs runs;
   mps_tensor input, storage[2];
@@ -30,7 +30,7 @@ static mps_status check(const char *label, const mps_tensor *input, const mps_te
 }
 
 static mps_status begin(group *g, const mps_tensor *input, const mps_tensor *weight, const mps_tensor *bias, int64_t groups, double eps) {
-  mps_norm_temporaries *t = &g->temporaries;
+  mps_operand_list *t = &g->temporaries;
   mps_status status = mps_norm_prepare(t, input, input->dtype, &g->input, &g->self);
   if (status == MPS_STATUS_OK) status = mps_norm_prepare(t, weight, MPS_DTYPE_F32, &g->storage[0], &g->weight);
   if (status == MPS_STATUS_OK) status = mps_norm_prepare(t, bias, MPS_DTYPE_F32, &g->storage[1], &g->bias);
@@ -62,7 +62,7 @@ static mps_status encode_statistics(group *g, const mps_tensor *mean, const mps_
   mps_buffer *partials;
   mps_status status = mps_reduce_encode_partials(stream, &moments, &rows, &plan, &partials);
   if (status != MPS_STATUS_OK) return status;
-  mps_norm_keep(&g->temporaries, partials);
+  mps_operands_keep(&g->temporaries, partials);
   s.chunk_count = plan.arguments.chunk_count;
   const mps_norm_argument arguments[] = {{.buffer = partials, .access = MPS_ACCESS_READ}, mps_norm_write(mean), mps_norm_write(rstd),
                                          mps_norm_bytes(&s, sizeof s)};
@@ -97,7 +97,7 @@ mps_status mps_op_group_norm(mps_stream *stream, const mps_tensor *input, const 
   if (status == MPS_STATUS_OK) status = encode_forward(&g, &means.tensor, &scales.tensor, out);
   status = mps_result_end(stream, &means, status);
   status = mps_result_end(stream, &scales, status);
-  mps_norm_release(&g.temporaries);
+  mps_operands_finish(&g.temporaries);
   return status;
 }
 
@@ -148,7 +148,7 @@ static mps_status encode_backward(group *g, const mps_tensor *grad_out, const mp
                                   const mps_tensor *grad_weight, const mps_tensor *grad_bias) {
   mps_tensor storage[3], sums;
   const mps_tensor *grad, *m, *r;
-  mps_norm_temporaries *t = &g->temporaries;
+  mps_operand_list *t = &g->temporaries;
   mps_status status = mps_norm_prepare(t, grad_out, g->input.dtype, &storage[0], &grad);
   if (status == MPS_STATUS_OK) status = mps_norm_prepare(t, mean, MPS_DTYPE_F32, &storage[1], &m);
   if (status == MPS_STATUS_OK) status = mps_norm_prepare(t, rstd, MPS_DTYPE_F32, &storage[2], &r);
@@ -171,6 +171,6 @@ mps_status mps_op_group_norm_backward(mps_stream *stream, const mps_tensor *grad
   }
   status = begin(&g, input, weight, NULL, groups, 0.0);
   if (status == MPS_STATUS_OK) status = encode_backward(&g, grad_out, mean, rstd, grad_input, grad_weight, grad_bias);
-  mps_norm_release(&g.temporaries);
+  mps_operands_finish(&g.temporaries);
   return status;
 }

@@ -38,7 +38,7 @@ static mps_status check(const char *label, const mps_tensor *input, const int64_
 }
 
 /* ---- forward ---- */
-static mps_status encode_forward(mps_norm_temporaries *t, const char *label, mps_norm_rows *rows, const mps_tensor *input, const mps_tensor *weight,
+static mps_status encode_forward(mps_operand_list *t, const char *label, mps_norm_rows *rows, const mps_tensor *input, const mps_tensor *weight,
                                  const mps_tensor *bias, const mps_tensor *out, const mps_tensor *mean, const mps_tensor *rstd) {
   mps_tensor x, storage[2];
   const mps_tensor *w, *b, *self;
@@ -57,7 +57,7 @@ static mps_status encode_forward(mps_norm_temporaries *t, const char *label, mps
 static mps_status run_forward(mps_stream *stream, const char *label, mps_norm_rows *rows, const mps_tensor *input, const mps_tensor *weight,
                               const mps_tensor *bias, const mps_tensor *out, const mps_tensor *mean, const mps_tensor *rstd) {
   if (rows->rows == 0) return MPS_STATUS_OK;
-  mps_norm_temporaries t = {.stream = stream};
+  mps_operand_list t = {.stream = stream};
   mps_result results[3] = {{.out = NULL}, {.out = NULL}, {.out = NULL}};
   mps_status status = mps_result_begin(stream, out, input->dtype, mps_operands_equal(input, out) ? NULL : input, true, &results[0]);
   if (status == MPS_STATUS_OK && mean) status = mps_result_begin(stream, mean, MPS_DTYPE_F32, NULL, true, &results[1]);
@@ -65,7 +65,7 @@ static mps_status run_forward(mps_stream *stream, const char *label, mps_norm_ro
   if (status == MPS_STATUS_OK)
     status = encode_forward(&t, label, rows, input, weight, bias, &results[0].tensor, mean ? &results[1].tensor : NULL, &results[2].tensor);
   for (int i = 0; i < 3; i++) status = mps_result_end(stream, &results[i], status);
-  mps_norm_release(&t);
+  mps_operands_finish(&t);
   return status;
 }
 
@@ -88,7 +88,7 @@ mps_status mps_op_rms_norm(mps_stream *stream, const mps_tensor *input, const in
 /* What both gradients read, as the kernels want it. */
 typedef struct backward {
   const char *label;
-  mps_norm_temporaries temporaries;
+  mps_operand_list temporaries;
   mps_norm_rows rows;
   mps_tensor storage[5];
   const mps_tensor *grad, *input, *mean, *rstd, *weight;
@@ -96,7 +96,7 @@ typedef struct backward {
 
 static mps_status prepare_backward(backward *b, const mps_tensor *grad, const mps_tensor *input, const mps_tensor *mean, const mps_tensor *rstd,
                                    const mps_tensor *weight) {
-  mps_norm_temporaries *t = &b->temporaries;
+  mps_operand_list *t = &b->temporaries;
   mps_status status = mps_norm_prepare(t, grad, input->dtype, &b->storage[0], &b->grad);
   if (status == MPS_STATUS_OK) status = mps_norm_prepare(t, input, input->dtype, &b->storage[1], &b->input);
   if (status == MPS_STATUS_OK) status = mps_norm_prepare(t, mean, MPS_DTYPE_F32, &b->storage[2], &b->mean);
@@ -157,7 +157,7 @@ static mps_status run_backward(backward *b, const mps_tensor *grad_out, const mp
   mps_status status = prepare_backward(b, grad_out, input, mean, rstd, weight);
   if (status == MPS_STATUS_OK && (grad_weight || grad_bias)) status = encode_weight_gradients(b, grad_weight, grad_bias);
   if (status == MPS_STATUS_OK && grad_input) status = encode_input_gradient(b, grad_input);
-  mps_norm_release(&b->temporaries);
+  mps_operands_finish(&b->temporaries);
   return status;
 }
 

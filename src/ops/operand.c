@@ -78,6 +78,39 @@ mps_status mps_operand_prepare(mps_stream *stream, const mps_tensor *tensor, mps
   return status;
 }
 
+/* What a failure leaves: a shape without memory. */
+static mps_tensor without_memory(mps_dtype dtype, uint32_t rank, const int64_t *sizes) {
+  mps_tensor result = {.dtype = dtype};
+  mps_tensor_set_contiguous(&result, rank, sizes);
+  return result;
+}
+
+mps_tensor mps_operands_prepare(mps_operand_list *list, const mps_tensor *tensor, mps_dtype dtype, bool contiguous) {
+  mps_tensor result;
+  mps_buffer *owned;
+  if (list->status == MPS_STATUS_OK) list->status = mps_operand_prepare(list->stream, tensor, dtype, contiguous, &result, &owned);
+  if (list->status != MPS_STATUS_OK) return without_memory(dtype, tensor->rank, tensor->sizes);
+  mps_operands_keep(list, owned);
+  return result;
+}
+
+mps_tensor mps_operands_create(mps_operand_list *list, mps_dtype dtype, uint32_t rank, const int64_t *sizes) {
+  mps_tensor result;
+  if (list->status == MPS_STATUS_OK) list->status = mps_operand_create(list->stream, dtype, rank, sizes, &result);
+  if (list->status != MPS_STATUS_OK) return without_memory(dtype, rank, sizes);
+  mps_operands_keep(list, result.buffer);
+  return result;
+}
+
+void mps_operands_keep(mps_operand_list *list, mps_buffer *buffer) {
+  if (buffer) list->owned[list->count++] = buffer;
+}
+
+mps_status mps_operands_finish(mps_operand_list *list) {
+  while (list->count) mps_buffer_release(list->owned[--list->count]);
+  return list->status;
+}
+
 mps_tensor mps_operand_constant(const mps_tensor *shape, mps_dtype dtype, mps_scalar value) {
   mps_tensor constant = {.dtype = dtype, .rank = shape->rank, .constant = value};
   memcpy(constant.sizes, shape->sizes, sizeof constant.sizes);

@@ -27,6 +27,22 @@ MPS_WARN_UNUSED mps_status mps_operand_copy(mps_stream *stream, const mps_tensor
 MPS_WARN_UNUSED mps_status mps_operand_prepare(mps_stream *stream, const mps_tensor *tensor, mps_dtype dtype, bool contiguous, mps_tensor *out_tensor,
                                                mps_buffer **out_owned);
 
+/* ---- operands of one call, and what had to be made for them: freed together ---- */
+#define MPS_OPERAND_LIST_CAPACITY 16
+typedef struct mps_operand_list {
+  mps_stream *stream;
+  mps_status status; /* the first failure: nothing is made after it. Tensors that were not made have their shape and no memory */
+  mps_buffer *owned[MPS_OPERAND_LIST_CAPACITY];
+  uint32_t count;
+} mps_operand_list;
+
+/* As mps_operand_prepare and mps_operand_create; the list owns what is made. */
+mps_tensor mps_operands_prepare(mps_operand_list *list, const mps_tensor *tensor, mps_dtype dtype, bool contiguous);
+mps_tensor mps_operands_create(mps_operand_list *list, mps_dtype dtype, uint32_t rank, const int64_t *sizes);
+void mps_operands_keep(mps_operand_list *list, mps_buffer *buffer); /* accepts NULL */
+/* Releases all, once everything that uses it is encoded. Returns the list's status. */
+mps_status mps_operands_finish(mps_operand_list *list);
+
 /* A tensor of `shape`'s sizes without memory: every element is `value`, converted to `dtype`. */
 mps_tensor mps_operand_constant(const mps_tensor *shape, mps_dtype dtype, mps_scalar value);
 /* Every element of `tensor` becomes `value`. NULL, an output that nobody wants, is left alone. */

@@ -42,7 +42,8 @@ static mps_status encode(mps_stream *stream, const mps_pool_call *call, mps_pool
 static mps_status forward(mps_stream *stream, mps_pool_call *call) {
   mps_status status = mps_pool_check(call);
   if (status != MPS_STATUS_OK || mps_tensor_element_count(call->small) == 0) return status;
-  if (call->large->dtype != call->small->dtype) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s(): input and output differ in dtype", call->label);
+  if (call->large->dtype != call->small->dtype)
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "%s(): input and output differ in dtype", call->label);
   mps_tensor input, samples;
   mps_buffer *owned = NULL, *samples_owned = NULL;
   status = mps_operand_prepare(stream, call->large, call->large->dtype, false, &input, &owned);
@@ -93,7 +94,7 @@ static mps_status create_sums(mps_stream *stream, const mps_tensor *like, mps_dt
     span += (like->sizes[d] - 1) * like->strides[d];
     ascends = ascends && like->strides[d] >= 0;
   }
-  for (uint32_t d = 0; status == MPS_STATUS_OK && ascends && span == mps_tensor_element_count(like) && d < like->rank; d++) out->strides[d] = like->strides[d];
+  if (status == MPS_STATUS_OK && ascends && span == mps_tensor_element_count(like)) memcpy(out->strides, like->strides, sizeof out->strides);
   return status;
 }
 
@@ -131,24 +132,26 @@ static mps_status put(mps_stream *stream, mps_pool_call *call, bool sums) {
   .padding_count = padding_count
 #define MAX_LISTS WINDOW_LISTS, .dilation = dilation, .dilation_count = dilation_count
 
-mps_status mps_op_max_pool2d(mps_stream *stream, const mps_tensor *self, const int64_t *kernel_size, uint32_t kernel_size_count, const int64_t *stride,
-                             uint32_t stride_count, const int64_t *padding, uint32_t padding_count, const int64_t *dilation, uint32_t dilation_count,
-                             bool ceil_mode, const mps_tensor *out, const mps_tensor *indices) {
+mps_status mps_op_max_pool2d(mps_stream *stream, const mps_tensor *self, const int64_t *kernel_size, uint32_t kernel_size_count,
+                             const int64_t *stride, uint32_t stride_count, const int64_t *padding, uint32_t padding_count,
+                             const int64_t *dilation, uint32_t dilation_count, bool ceil_mode, const mps_tensor *out, const mps_tensor *indices) {
   (void)ceil_mode; /* out's shape tells */
-  return forward(stream, &(mps_pool_call){.label = "max_pool2d", .stem = "pool_max", .large = self, .small = out, .indices = indices, .dimensions = 2, MAX_LISTS});
+  return forward(stream, &(mps_pool_call){.label = "max_pool2d", .stem = "pool_max", .large = self, .small = out, .indices = indices,
+                                          .dimensions = 2, MAX_LISTS});
 }
 
-mps_status mps_op_max_pool3d(mps_stream *stream, const mps_tensor *self, const int64_t *kernel_size, uint32_t kernel_size_count, const int64_t *stride,
-                             uint32_t stride_count, const int64_t *padding, uint32_t padding_count, const int64_t *dilation, uint32_t dilation_count,
-                             bool ceil_mode, const mps_tensor *out, const mps_tensor *indices) {
+mps_status mps_op_max_pool3d(mps_stream *stream, const mps_tensor *self, const int64_t *kernel_size, uint32_t kernel_size_count,
+                             const int64_t *stride, uint32_t stride_count, const int64_t *padding, uint32_t padding_count,
+                             const int64_t *dilation, uint32_t dilation_count, bool ceil_mode, const mps_tensor *out, const mps_tensor *indices) {
   (void)ceil_mode;
-  return forward(stream, &(mps_pool_call){.label = "max_pool3d", .stem = "pool_max", .large = self, .small = out, .indices = indices, .dimensions = 3, MAX_LISTS});
+  return forward(stream, &(mps_pool_call){.label = "max_pool3d", .stem = "pool_max", .large = self, .small = out, .indices = indices,
+                                          .dimensions = 3, MAX_LISTS});
 }
 
 mps_status mps_op_max_pool2d_backward(mps_stream *stream, const mps_tensor *grad_output, const mps_tensor *self, const int64_t *kernel_size,
                                       uint32_t kernel_size_count, const int64_t *stride, uint32_t stride_count, const int64_t *padding,
-                                      uint32_t padding_count, const int64_t *dilation, uint32_t dilation_count, bool ceil_mode, const mps_tensor *indices,
-                                      const mps_tensor *grad_input) {
+                                      uint32_t padding_count, const int64_t *dilation, uint32_t dilation_count, bool ceil_mode,
+                                      const mps_tensor *indices, const mps_tensor *grad_input) {
   (void)self;
   (void)ceil_mode;
   return put(stream, &(mps_pool_call){.label = "max_pool2d_backward", .stem = "pool_max_backward", .large = grad_input, .small = grad_output,
@@ -157,28 +160,29 @@ mps_status mps_op_max_pool2d_backward(mps_stream *stream, const mps_tensor *grad
 
 mps_status mps_op_max_pool3d_backward(mps_stream *stream, const mps_tensor *grad_output, const mps_tensor *self, const int64_t *kernel_size,
                                       uint32_t kernel_size_count, const int64_t *stride, uint32_t stride_count, const int64_t *padding,
-                                      uint32_t padding_count, const int64_t *dilation, uint32_t dilation_count, bool ceil_mode, const mps_tensor *indices,
-                                      const mps_tensor *grad_input) {
+                                      uint32_t padding_count, const int64_t *dilation, uint32_t dilation_count, bool ceil_mode,
+                                      const mps_tensor *indices, const mps_tensor *grad_input) {
   (void)self;
   (void)ceil_mode;
   return put(stream, &(mps_pool_call){.label = "max_pool3d_backward", .stem = "pool_max_backward", .large = grad_input, .small = grad_output,
                                        .indices = indices, .dimensions = 3, MAX_LISTS}, true);
 }
 
-mps_status mps_op_avg_pool2d(mps_stream *stream, const mps_tensor *self, const int64_t *kernel_size, uint32_t kernel_size_count, const int64_t *stride,
-                             uint32_t stride_count, const int64_t *padding, uint32_t padding_count, bool ceil_mode, bool count_include_pad,
-                             const int64_t *divisor_override, const mps_tensor *out) {
+mps_status mps_op_avg_pool2d(mps_stream *stream, const mps_tensor *self, const int64_t *kernel_size, uint32_t kernel_size_count,
+                             const int64_t *stride, uint32_t stride_count, const int64_t *padding, uint32_t padding_count, bool ceil_mode,
+                             bool count_include_pad, const int64_t *divisor_override, const mps_tensor *out) {
   (void)ceil_mode;
   return forward(stream, &(mps_pool_call){.label = "avg_pool2d", .stem = "pool_average", .large = self, .small = out, .dimensions = 2,
                                       .count_include_pad = count_include_pad, .divisor = divisor_override, WINDOW_LISTS});
 }
 
-mps_status mps_op_avg_pool3d(mps_stream *stream, const mps_tensor *self, const int64_t *kernel_size, uint32_t kernel_size_count, const int64_t *stride,
-                             uint32_t stride_count, const int64_t *padding, uint32_t padding_count, bool ceil_mode, bool count_include_pad,
-                             const int64_t *divisor_override, const mps_tensor *out) {
+mps_status mps_op_avg_pool3d(mps_stream *stream, const mps_tensor *self, const int64_t *kernel_size, uint32_t kernel_size_count,
+                             const int64_t *stride, uint32_t stride_count, const int64_t *padding, uint32_t padding_count, bool ceil_mode,
+                             bool count_include_pad, const int64_t *divisor_override, const mps_tensor *out) {
   (void)ceil_mode;
-  return forward(stream, &(mps_pool_call){.label = "avg_pool3d", .title = "avg_pool3d_out_frame", .stem = "pool_average", .large = self, .small = out, .dimensions = 3,
-                                      .count_include_pad = count_include_pad, .divisor = divisor_override, WINDOW_LISTS});
+  return forward(stream, &(mps_pool_call){.label = "avg_pool3d", .title = "avg_pool3d_out_frame", .stem = "pool_average", .large = self,
+                                          .small = out, .dimensions = 3, .count_include_pad = count_include_pad, .divisor = divisor_override,
+                                          WINDOW_LISTS});
 }
 
 mps_status mps_op_avg_pool2d_backward(mps_stream *stream, const mps_tensor *grad_output, const mps_tensor *self, const int64_t *kernel_size,
@@ -197,12 +201,14 @@ mps_status mps_op_avg_pool3d_backward(mps_stream *stream, const mps_tensor *grad
                                       const mps_tensor *grad_input) {
   (void)self;
   (void)ceil_mode;
-  return spread(stream, &(mps_pool_call){.label = "avg_pool3d_backward", .title = "avg_pool3d_backward_out_frame", .stem = "pool_average_backward", .large = grad_input, .small = grad_output,
-                                       .dimensions = 3, .count_include_pad = count_include_pad, .divisor = divisor_override, WINDOW_LISTS});
+  return spread(stream, &(mps_pool_call){.label = "avg_pool3d_backward", .title = "avg_pool3d_backward_out_frame",
+                                         .stem = "pool_average_backward", .large = grad_input, .small = grad_output, .dimensions = 3,
+                                         .count_include_pad = count_include_pad, .divisor = divisor_override, WINDOW_LISTS});
 }
 
 mps_status mps_op_adaptive_avg_pool2d(mps_stream *stream, const mps_tensor *self, const mps_tensor *out) {
-  return forward(stream, &(mps_pool_call){.label = "adaptive_avg_pool2d", .stem = "pool_average", .large = self, .small = out, .dimensions = 2, .adaptive = true});
+  return forward(stream, &(mps_pool_call){.label = "adaptive_avg_pool2d", .stem = "pool_average", .large = self, .small = out, .dimensions = 2,
+                                          .adaptive = true});
 }
 
 mps_status mps_op_adaptive_avg_pool2d_backward(mps_stream *stream, const mps_tensor *grad_output, const mps_tensor *grad_input) {
@@ -214,8 +220,8 @@ mps_status mps_op_adaptive_max_pool2d(mps_stream *stream, const mps_tensor *self
                                       const mps_tensor *out, const mps_tensor *indices) {
   (void)output_size; /* out's shape tells */
   (void)output_size_count;
-  return forward(stream, &(mps_pool_call){.label = "adaptive_max_pool2d", .stem = "pool_max", .large = self, .small = out, .indices = indices, .dimensions = 2,
-                                      .adaptive = true});
+  return forward(stream, &(mps_pool_call){.label = "adaptive_max_pool2d", .stem = "pool_max", .large = self, .small = out, .indices = indices,
+                                          .dimensions = 2, .adaptive = true});
 }
 
 mps_status mps_op_adaptive_max_pool2d_backward(mps_stream *stream, const mps_tensor *grad_output, const mps_tensor *self, const mps_tensor *indices,
@@ -226,31 +232,32 @@ mps_status mps_op_adaptive_max_pool2d_backward(mps_stream *stream, const mps_ten
 }
 
 mps_status mps_op_max_unpool2d(mps_stream *stream, const mps_tensor *self, const mps_tensor *indices, const mps_tensor *out) {
-  return put(stream, &(mps_pool_call){.label = "max_unpool2d", .stem = "pool_unpool", .large = out, .small = self, .indices = indices, .dimensions = 2,
-                                       .adaptive = true}, false);
+  return put(stream, &(mps_pool_call){.label = "max_unpool2d", .stem = "pool_unpool", .large = out, .small = self, .indices = indices,
+                                      .dimensions = 2, .adaptive = true}, false);
 }
 
 mps_status mps_op_max_unpool3d(mps_stream *stream, const mps_tensor *self, const mps_tensor *indices, const mps_tensor *out) {
-  return put(stream, &(mps_pool_call){.label = "max_unpool3d", .stem = "pool_unpool", .large = out, .small = self, .indices = indices, .dimensions = 3,
-                                       .adaptive = true}, false);
+  return put(stream, &(mps_pool_call){.label = "max_unpool3d", .stem = "pool_unpool", .large = out, .small = self, .indices = indices,
+                                      .dimensions = 3, .adaptive = true}, false);
 }
 
 mps_status mps_op_adaptive_avg_pool3d(mps_stream *stream, const mps_tensor *self, const mps_tensor *out) {
-  return forward(stream, &(mps_pool_call){.label = "adaptive_avg_pool3d", .title = "adaptive_avg_pool3d_cpu", .stem = "pool_average", .large = self, .small = out,
-                                      .dimensions = 3, .adaptive = true, .only_floats = true});
+  return forward(stream, &(mps_pool_call){.label = "adaptive_avg_pool3d", .title = "adaptive_avg_pool3d_cpu", .stem = "pool_average",
+                                          .large = self, .small = out, .dimensions = 3, .adaptive = true, .only_floats = true});
 }
 
 mps_status mps_op_adaptive_avg_pool3d_backward(mps_stream *stream, const mps_tensor *grad_output, const mps_tensor *grad_input) {
-  return spread(stream, &(mps_pool_call){.label = "adaptive_avg_pool3d_backward", .title = "adaptive_avg_pool3d_backward_cpu", .stem = "pool_average_backward",
-                                     .large = grad_input, .small = grad_output, .dimensions = 3, .adaptive = true, .only_floats = true});
+  return spread(stream, &(mps_pool_call){.label = "adaptive_avg_pool3d_backward", .title = "adaptive_avg_pool3d_backward_cpu",
+                                         .stem = "pool_average_backward", .large = grad_input, .small = grad_output, .dimensions = 3,
+                                         .adaptive = true, .only_floats = true});
 }
 
 mps_status mps_op_adaptive_max_pool3d(mps_stream *stream, const mps_tensor *self, const int64_t *output_size, uint32_t output_size_count,
                                       const mps_tensor *out, const mps_tensor *indices) {
   (void)output_size; /* out's shape tells */
   (void)output_size_count;
-  return forward(stream, &(mps_pool_call){.label = "adaptive_max_pool3d", .title = "adaptive_max_pool3d_cpu", .stem = "pool_max", .large = self, .small = out,
-                                      .indices = indices, .dimensions = 3, .adaptive = true, .only_floats = true});
+  return forward(stream, &(mps_pool_call){.label = "adaptive_max_pool3d", .title = "adaptive_max_pool3d_cpu", .stem = "pool_max", .large = self,
+                                          .small = out, .indices = indices, .dimensions = 3, .adaptive = true, .only_floats = true});
 }
 
 mps_status mps_op_adaptive_max_pool3d_backward(mps_stream *stream, const mps_tensor *grad_output, const mps_tensor *self, const mps_tensor *indices,
@@ -263,18 +270,18 @@ mps_status mps_op_adaptive_max_pool3d_backward(mps_stream *stream, const mps_ten
 /* ---- fractional: samples say where windows begin ---- */
 
 mps_status mps_op_fractional_max_pool2d(mps_stream *stream, const mps_tensor *self, const int64_t *kernel_size, uint32_t kernel_size_count,
-                                        const int64_t *output_size, uint32_t output_size_count, const mps_tensor *random_samples, const mps_tensor *out,
-                                        const mps_tensor *indices) {
+                                        const int64_t *output_size, uint32_t output_size_count, const mps_tensor *random_samples,
+                                        const mps_tensor *out, const mps_tensor *indices) {
   (void)output_size; /* out's shape tells */
   (void)output_size_count;
-  return forward(stream, &(mps_pool_call){.label = "fractional_max_pool2d", .title = "fractional_max_pool2d_out_frame", .stem = "pool_max", .large = self,
-                                      .small = out, .indices = indices, .samples = random_samples, .dimensions = 2, .only_floats = true,
-                                      .kernel = kernel_size, .kernel_count = kernel_size_count});
+  return forward(stream, &(mps_pool_call){.label = "fractional_max_pool2d", .title = "fractional_max_pool2d_out_frame", .stem = "pool_max",
+                                          .large = self, .small = out, .indices = indices, .samples = random_samples, .dimensions = 2,
+                                          .only_floats = true, .kernel = kernel_size, .kernel_count = kernel_size_count});
 }
 
-mps_status mps_op_fractional_max_pool2d_backward(mps_stream *stream, const mps_tensor *grad_output, const mps_tensor *self, const int64_t *kernel_size,
-                                                 uint32_t kernel_size_count, const int64_t *output_size, uint32_t output_size_count,
-                                                 const mps_tensor *indices, const mps_tensor *grad_input) {
+mps_status mps_op_fractional_max_pool2d_backward(mps_stream *stream, const mps_tensor *grad_output, const mps_tensor *self,
+                                                 const int64_t *kernel_size, uint32_t kernel_size_count, const int64_t *output_size,
+                                                 uint32_t output_size_count, const mps_tensor *indices, const mps_tensor *grad_input) {
   (void)self, (void)kernel_size, (void)kernel_size_count, (void)output_size, (void)output_size_count;
   return put(stream, &(mps_pool_call){.label = "fractional_max_pool2d_backward", .title = "fractional_max_pool2d_backward_out_frame",
                                   .stem = "pool_max_backward", .large = grad_input, .small = grad_output, .indices = indices, .dimensions = 2,
@@ -282,18 +289,18 @@ mps_status mps_op_fractional_max_pool2d_backward(mps_stream *stream, const mps_t
 }
 
 mps_status mps_op_fractional_max_pool3d(mps_stream *stream, const mps_tensor *self, const int64_t *kernel_size, uint32_t kernel_size_count,
-                                        const int64_t *output_size, uint32_t output_size_count, const mps_tensor *random_samples, const mps_tensor *out,
-                                        const mps_tensor *indices) {
+                                        const int64_t *output_size, uint32_t output_size_count, const mps_tensor *random_samples,
+                                        const mps_tensor *out, const mps_tensor *indices) {
   (void)output_size; /* out's shape tells */
   (void)output_size_count;
-  return forward(stream, &(mps_pool_call){.label = "fractional_max_pool3d", .title = "fractional_max_pool3d_out_frame", .stem = "pool_max", .large = self,
-                                      .small = out, .indices = indices, .samples = random_samples, .dimensions = 3, .only_floats = true,
-                                      .kernel = kernel_size, .kernel_count = kernel_size_count});
+  return forward(stream, &(mps_pool_call){.label = "fractional_max_pool3d", .title = "fractional_max_pool3d_out_frame", .stem = "pool_max",
+                                          .large = self, .small = out, .indices = indices, .samples = random_samples, .dimensions = 3,
+                                          .only_floats = true, .kernel = kernel_size, .kernel_count = kernel_size_count});
 }
 
-mps_status mps_op_fractional_max_pool3d_backward(mps_stream *stream, const mps_tensor *grad_output, const mps_tensor *self, const int64_t *kernel_size,
-                                                 uint32_t kernel_size_count, const int64_t *output_size, uint32_t output_size_count,
-                                                 const mps_tensor *indices, const mps_tensor *grad_input) {
+mps_status mps_op_fractional_max_pool3d_backward(mps_stream *stream, const mps_tensor *grad_output, const mps_tensor *self,
+                                                 const int64_t *kernel_size, uint32_t kernel_size_count, const int64_t *output_size,
+                                                 uint32_t output_size_count, const mps_tensor *indices, const mps_tensor *grad_input) {
   (void)self, (void)kernel_size, (void)kernel_size_count, (void)output_size, (void)output_size_count;
   return put(stream, &(mps_pool_call){.label = "fractional_max_pool3d_backward", .title = "fractional_max_pool3d_backward_out_frame",
                                   .stem = "pool_max_backward", .large = grad_input, .small = grad_output, .indices = indices, .dimensions = 3,

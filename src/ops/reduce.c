@@ -23,6 +23,13 @@ void mps_encoder_set_unused(mps_encoder *encoder, uint32_t index) {
   mps_encoder_set_bytes(encoder, index, &zeros, sizeof zeros);
 }
 
+void mps_encoder_set_optional(mps_encoder *encoder, uint32_t index, const mps_tensor *tensor, mps_access access) {
+  if (tensor && tensor->buffer)
+    mps_encoder_set_tensor(encoder, index, tensor, access);
+  else
+    mps_encoder_set_unused(encoder, index);
+}
+
 mps_status mps_result_begin(mps_stream *stream, const mps_tensor *out, mps_dtype dtype, const mps_tensor *input, bool contiguous,
                             mps_result *result) {
   result->tensor = *out;

@@ -47,6 +47,8 @@ void mps_encoder_set_tensor(mps_encoder *encoder, uint32_t index, const mps_tens
 
 /* Binds a word of zeros: an argument that the kernel will not look at, but that must be there. */
 void mps_encoder_set_unused(mps_encoder *encoder, uint32_t index);
+/* The elements of a tensor, or, for NULL and a tensor without memory (an empty one may have none), an unused argument. */
+void mps_encoder_set_optional(mps_encoder *encoder, uint32_t index, const mps_tensor *tensor, mps_access access);
 
 /* A reduction with casts: input to `compute`, result `natural` to out's dtype. */
 MPS_WARN_UNUSED mps_status mps_reduce_run(mps_stream *stream, const mps_reduction *reduction, const mps_tensor *self, mps_dtype compute, uint32_t mask,

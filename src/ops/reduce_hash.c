@@ -22,7 +22,6 @@ mps_status mps_op_hash_tensor(mps_stream *stream, const mps_tensor *self, const 
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "Expected result to be of dtype uint64, but got %s", mps_dtype_title(out->dtype));
   if (!is_known(self->dtype))
     return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED, "\"xor_sum_cpu\" not implemented for '%s'", mps_dtype_title(self->dtype));
-  const mps_reduction r = {.label = "hash_tensor", .kernel = "hash", .accumulator_bytes = 8,
-                           .suffix = mps_dtype_name(self->dtype == MPS_DTYPE_BOOL ? MPS_DTYPE_U8 : self->dtype)};
+  const mps_reduction r = {.label = "hash_tensor", .kernel = "hash", .accumulator_bytes = 8, .suffix = mps_dtype_name(self->dtype)};
   return mps_reduce_run(stream, &r, self, self->dtype, mask, MPS_DTYPE_U64, out);
 }

@@ -2,7 +2,7 @@
  *
  * reduce_order: amax, amin, aminmax; max and min with places; argmax and argmin. NaN wins, of equal values the first one counts.
  */
-#include <stdio.h>
+#include <string.h>
 
 #include "openmps/ops/reduce.h"
 #include "ops/reduce.h"
@@ -10,6 +10,7 @@
 /* The dtype that kernels exist for and that holds all values of `dtype`; COUNT when there is none. */
 static mps_dtype compute_of(mps_dtype dtype) {
   switch (dtype) {
+    case MPS_DTYPE_BOOL: return MPS_DTYPE_U8; /* made of 0 and 1 by the conversion, which a bool's bytes need not be */
     case MPS_DTYPE_U16: return MPS_DTYPE_I32;
     case MPS_DTYPE_U32: return MPS_DTYPE_I64;
     case MPS_DTYPE_U64:
@@ -18,8 +19,6 @@ static mps_dtype compute_of(mps_dtype dtype) {
     default: return dtype;
   }
 }
-
-static const char *suffix_of(mps_dtype compute) { return mps_dtype_name(compute == MPS_DTYPE_BOOL ? MPS_DTYPE_U8 : compute); }
 
 static mps_status check(const char *label, const mps_tensor *self, uint32_t mask) {
   if (compute_of(self->dtype) == MPS_DTYPE_COUNT)
@@ -34,8 +33,13 @@ static mps_status check(const char *label, const mps_tensor *self, uint32_t mask
 static mps_status run_value(mps_stream *stream, const char *label, const char *kernel, const mps_tensor *self, uint32_t mask, const mps_tensor *out) {
   mps_status status = check(label, self, mask);
   if (status != MPS_STATUS_OK) return status;
+  if (self->dtype == MPS_DTYPE_BOOL) { /* the largest is whether any is true, the smallest whether all are */
+    mps_reduction r = {.label = label, .kernel = "truth", .suffix = "b8", .accumulator_bytes = 8};
+    r.mode = strcmp(kernel, "amax") == 0 ? MPS_REDUCE_ANY : MPS_REDUCE_ALL;
+    return mps_reduce_run(stream, &r, self, MPS_DTYPE_BOOL, mask, MPS_DTYPE_BOOL, out);
+  }
   mps_dtype compute = compute_of(self->dtype);
-  mps_reduction r = {.label = label, .kernel = kernel, .suffix = suffix_of(compute), .accumulator_bytes = 8};
+  mps_reduction r = {.label = label, .kernel = kernel, .suffix = mps_dtype_name(compute), .accumulator_bytes = 8};
   return mps_reduce_run(stream, &r, self, compute, mask, compute, out);
 }
 
@@ -76,7 +80,7 @@ static mps_status run_located(mps_stream *stream, const char *label, const char 
   mps_status status = check(label, self, mask);
   if (status != MPS_STATUS_OK) return status;
   mps_dtype compute = compute_of(self->dtype);
-  mps_reduction r = {.label = label, .kernel = kernel, .suffix = suffix_of(compute), .accumulator_bytes = 16, .ordered = true};
+  mps_reduction r = {.label = label, .kernel = kernel, .suffix = mps_dtype_name(compute), .accumulator_bytes = 16, .ordered = true};
   mps_tensor input;
   mps_buffer *owned;
   status = mps_operand_prepare(stream, self, compute, false, &input, &owned);

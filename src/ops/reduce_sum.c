@@ -31,14 +31,16 @@ static sum_plan plan_sum(mps_dtype self, mps_dtype out) {
   return (sum_plan){exact ? self : known ? out : MPS_DTYPE_I64, MPS_DTYPE_I64, NULL, 8};
 }
 
-/* u8 is read by the kernels of bool: both are a byte without a sign. */
-static const char *sum_suffix(mps_dtype compute) { return mps_dtype_name(compute == MPS_DTYPE_U8 ? MPS_DTYPE_BOOL : compute); }
-
 static mps_status run_sum(mps_stream *stream, const char *label, const char *kernel, const mps_tensor *self, uint32_t mask, float divisor,
                           const mps_tensor *out) {
   sum_plan p = plan_sum(self->dtype, out->dtype);
-  mps_reduction r = {.label = label, .kernel = kernel, .suffix = sum_suffix(p.compute), .finish = p.finish, .divisor = divisor,
+  mps_reduction r = {.label = label, .kernel = kernel, .suffix = mps_dtype_name(p.compute), .finish = p.finish, .divisor = divisor,
                      .accumulator_bytes = p.accumulator_bytes};
+  if (p.compute == MPS_DTYPE_BOOL && strcmp(kernel, "prod") == 0) { /* whether all are true */
+    r.kernel = "count";
+    r.suffix = "b8";
+    r.mode = MPS_REDUCE_ALL;
+  }
   return mps_reduce_run(stream, &r, self, p.compute, mask, p.natural, out);
 }
 
@@ -62,7 +64,7 @@ mps_status mps_op_mean(mps_stream *stream, const mps_tensor *self, const int64_t
   int64_t count = mps_reduce_count(self, mask);
   mps_reduction r = {.label = "mean", .kernel = "sum", .accumulator_bytes = 4};
   sum_plan p = plan_sum(self->dtype, out->dtype);
-  r.suffix = sum_suffix(p.compute);
+  r.suffix = mps_dtype_name(p.compute);
   r.finish = p.finish;
   r.accumulator_bytes = p.accumulator_bytes;
   if (count == 0) return mps_operand_fill(stream, out, mps_scalar_float((double)__builtin_nanf(""))); /* 0 / 0; a divisor of 0 stands for 1 */

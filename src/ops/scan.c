@@ -99,10 +99,10 @@ static mps_status run(mps_stream *stream, const scan_call *call, const mps_tenso
 }
 
 static mps_status run_integers(mps_stream *stream, scan_call *call, const mps_tensor *self, int64_t dim, const mps_tensor *out) {
-  const bool wide = mps_dtype_size(out->dtype) == 8, bytes = self->dtype == MPS_DTYPE_BOOL || self->dtype == MPS_DTYPE_U8;
+  const bool wide = mps_dtype_size(out->dtype) == 8, truths = self->dtype == MPS_DTYPE_BOOL, bytes = self->dtype == MPS_DTYPE_U8;
   const bool sum = strcmp(call->kernel, "sum") == 0;
-  call->direct = sum && out->dtype == MPS_DTYPE_I64 && (bytes || self->dtype == MPS_DTYPE_I32);
-  call->suffix = !wide ? "u32" : !call->direct ? "u64" : bytes ? "u8_u64" : "i32_u64";
+  call->direct = sum && out->dtype == MPS_DTYPE_I64 && (truths || bytes || self->dtype == MPS_DTYPE_I32);
+  call->suffix = !wide ? "u32" : !call->direct ? "u64" : truths ? "bool_u64" : bytes ? "u8_u64" : "i32_u64";
   call->parts = 1;
   call->part_bytes = wide ? 8 : 4;
   call->cost = 0.5;

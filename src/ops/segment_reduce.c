@@ -7,39 +7,14 @@
 #include "graph/formula.h"
 #include "openmps/library.h"
 #include "openmps/ops/scan.h"
-#include "ops/operand.h"
+#include "ops/reduce.h"
 #include "ops/segment_reduce_plan.h"
 
-enum { MOST_OWNED = 5 };
-/* Contiguous operands, and what had to be made for them. */
-typedef struct operands {
-  mps_stream *stream;
-  mps_status status;
-  mps_buffer *owned[MOST_OWNED];
-  uint32_t count;
-} operands;
-
-static mps_tensor prepare(operands *list, const mps_tensor *tensor, mps_dtype dtype) {
-  mps_tensor result = *tensor;
-  mps_buffer *owned = NULL;
-  if (list->status == MPS_STATUS_OK) list->status = mps_operand_prepare(list->stream, tensor, dtype, true, &result, &owned);
-  if (list->status == MPS_STATUS_OK) list->owned[list->count++] = owned;
-  return result;
-}
-
 /* Where each segment ends, as int64. */
-static mps_tensor ends_of(operands *list, const mps_tensor *lengths) {
-  mps_tensor result = *lengths;
-  if (list->status == MPS_STATUS_OK) list->status = mps_operand_create(list->stream, MPS_DTYPE_I64, lengths->rank, lengths->sizes, &result);
-  if (list->status != MPS_STATUS_OK) return result;
-  list->owned[list->count++] = result.buffer;
-  list->status = mps_op_cumsum(list->stream, lengths, -1, &result);
+static mps_tensor ends_of(mps_operand_list *list, const mps_tensor *lengths) {
+  const mps_tensor result = mps_operands_create(list, MPS_DTYPE_I64, lengths->rank, lengths->sizes);
+  if (list->status == MPS_STATUS_OK) list->status = mps_op_cumsum(list->stream, lengths, -1, &result);
   return result;
-}
-
-static mps_status finish(operands *list) {
-  for (uint32_t i = 0; i < list->count; i++) mps_buffer_release(list->owned[i]);
-  return list->status;
 }
 
 static mps_status check_bounds(const mps_tensor *data, const mps_tensor *bounds, bool offsets, int64_t axis) {
@@ -87,14 +62,6 @@ static mps_status begin(mps_encoder *encoder, mps_stream *stream, const char *st
   return MPS_STATUS_OK;
 }
 
-static void bind(mps_encoder *encoder, uint32_t index, const mps_tensor *tensor, mps_access access) {
-  static const uint64_t nothing[2] = {0, 0};
-  if (tensor->buffer) /* that of an empty tensor may be missing; nothing is read there */
-    mps_encoder_set_buffer(encoder, index, tensor->buffer, tensor->offset, access);
-  else
-    mps_encoder_set_bytes(encoder, index, nothing, sizeof nothing);
-}
-
 mps_status mps_op_segment_reduce(mps_stream *stream, const mps_tensor *data, const char *reduce, const mps_tensor *lengths, const mps_tensor *offsets,
                                  int64_t axis, const mps_scalar *initial, const mps_tensor *out) {
   mps_status status = check(data, reduce, lengths, offsets, axis);
@@ -105,20 +72,21 @@ mps_status mps_op_segment_reduce(mps_stream *stream, const mps_tensor *data, con
   if (!is_result(out, data, &plan, axis) || !mps_tensor_is_contiguous(out) || mps_operands_overlap(out, data))
     return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "segment_reduce(): expected a contiguous result like data, with a row for each segment");
   if (mps_tensor_element_count(out) == 0) return MPS_STATUS_OK;
-  operands list = {.stream = stream};
-  const mps_tensor from = prepare(&list, data, data->dtype), bounds = offsets ? prepare(&list, offsets, MPS_DTYPE_I64) : ends_of(&list, lengths);
+  mps_operand_list list = {.stream = stream};
+  const mps_tensor from = mps_operands_prepare(&list, data, data->dtype, true);
+  const mps_tensor bounds = offsets ? mps_operands_prepare(&list, offsets, MPS_DTYPE_I64, true) : ends_of(&list, lengths);
   mps_encoder encoder;
   if (list.status == MPS_STATUS_OK) list.status = begin(&encoder, stream, "segment_reduce", data->dtype);
   if (list.status == MPS_STATUS_OK) {
-    bind(&encoder, 0, &from, MPS_ACCESS_READ);
-    bind(&encoder, 1, &bounds, MPS_ACCESS_READ);
-    bind(&encoder, 2, out, MPS_ACCESS_WRITE);
+    mps_encoder_set_optional(&encoder, 0, &from, MPS_ACCESS_READ);
+    mps_encoder_set_optional(&encoder, 1, &bounds, MPS_ACCESS_READ);
+    mps_encoder_set_optional(&encoder, 2, out, MPS_ACCESS_WRITE);
     mps_encoder_set_bytes(&encoder, 3, &plan.arguments, sizeof plan.arguments);
     mps_encoder_set_error_buffer(&encoder, 4);
     mps_encoder_set_cost(&encoder, plan.cost);
     list.status = mps_encoder_dispatch(&encoder, plan.threads, NULL);
   }
-  return finish(&list);
+  return mps_operands_finish(&list);
 }
 
 mps_status mps_op_segment_reduce_backward(mps_stream *stream, const mps_tensor *grad, const mps_tensor *output, const mps_tensor *data,
@@ -135,19 +103,21 @@ mps_status mps_op_segment_reduce_backward(mps_stream *stream, const mps_tensor *
   if (mps_tensor_element_count(grad_input) == 0) return MPS_STATUS_OK;
   status = mps_operand_fill(stream, grad_input, mps_scalar_int(0));
   if (status != MPS_STATUS_OK || mps_tensor_element_count(grad) == 0) return status;
-  operands list = {.stream = stream};
-  const mps_tensor g = prepare(&list, grad, grad->dtype), value = prepare(&list, output, output->dtype), from = prepare(&list, data, data->dtype);
-  const mps_tensor bounds = offsets ? prepare(&list, offsets, MPS_DTYPE_I64) : ends_of(&list, lengths);
+  mps_operand_list list = {.stream = stream};
+  const mps_tensor g = mps_operands_prepare(&list, grad, grad->dtype, true);
+  const mps_tensor value = mps_operands_prepare(&list, output, output->dtype, true);
+  const mps_tensor from = mps_operands_prepare(&list, data, data->dtype, true);
+  const mps_tensor bounds = offsets ? mps_operands_prepare(&list, offsets, MPS_DTYPE_I64, true) : ends_of(&list, lengths);
   mps_encoder encoder;
   if (list.status == MPS_STATUS_OK) list.status = begin(&encoder, stream, "segment_reduce_backward", data->dtype);
   if (list.status == MPS_STATUS_OK) {
     const mps_tensor *const read[] = {&g, &value, &from, &bounds};
-    for (uint32_t i = 0; i < 4; i++) bind(&encoder, i, read[i], MPS_ACCESS_READ);
-    bind(&encoder, 4, grad_input, MPS_ACCESS_READ_WRITE);
+    for (uint32_t i = 0; i < 4; i++) mps_encoder_set_optional(&encoder, i, read[i], MPS_ACCESS_READ);
+    mps_encoder_set_optional(&encoder, 4, grad_input, MPS_ACCESS_READ_WRITE);
     mps_encoder_set_bytes(&encoder, 5, &plan.arguments, sizeof plan.arguments);
     mps_encoder_set_error_buffer(&encoder, 6);
     mps_encoder_set_cost(&encoder, 2.0 * plan.cost);
     list.status = mps_encoder_dispatch(&encoder, plan.threads, NULL);
   }
-  return finish(&list);
+  return mps_operands_finish(&list);
 }

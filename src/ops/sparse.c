@@ -6,7 +6,7 @@
 
 #include "graph/formula.h"
 #include "ops/index_encode.h"
-#include "ops/operand.h"
+#include "ops/reduce.h"
 #include "ops/sparse_plan.h"
 
 static const char label[] = "sparse_product";
@@ -28,15 +28,6 @@ static mps_status check(const mps_tensor *begins, const mps_tensor *columns, con
   return MPS_STATUS_OK;
 }
 
-/* Buffer NULL (no entries, no places) is bound as a few zeros: the kernel does not look there. */
-static void bind(mps_encoder *encoder, uint32_t index, const mps_tensor *tensor, mps_access access) {
-  static const uint64_t nothing[2] = {0, 0};
-  if (tensor && tensor->buffer)
-    mps_encoder_set_buffer(encoder, index, tensor->buffer, tensor->offset, access);
-  else
-    mps_encoder_set_bytes(encoder, index, nothing, sizeof nothing);
-}
-
 static mps_status encode(mps_stream *stream, const mps_sparse_plan *plan, const mps_tensor *const read[4], const mps_tensor *out,
                          const mps_tensor *places) {
   mps_pipeline *pipeline;
@@ -45,9 +36,9 @@ static mps_status encode(mps_stream *stream, const mps_sparse_plan *plan, const 
   mps_encoder encoder;
   mps_encoder_begin(&encoder, stream, label);
   mps_encoder_set_pipeline(&encoder, pipeline);
-  for (uint32_t i = 0; i < 4; i++) bind(&encoder, i, read[i], MPS_ACCESS_READ);
-  bind(&encoder, 4, out, MPS_ACCESS_WRITE);
-  bind(&encoder, 5, places, MPS_ACCESS_WRITE);
+  for (uint32_t i = 0; i < 4; i++) mps_encoder_set_optional(&encoder, i, read[i], MPS_ACCESS_READ);
+  mps_encoder_set_optional(&encoder, 4, out, MPS_ACCESS_WRITE);
+  mps_encoder_set_optional(&encoder, 5, places, MPS_ACCESS_WRITE);
   mps_encoder_set_bytes(&encoder, 6, &plan->arguments, sizeof plan->arguments);
   mps_encoder_set_error_buffer(&encoder, 7);
   mps_encoder_set_cost(&encoder, plan->cost);

@@ -43,7 +43,9 @@ static mps_status check_vector(const mps_tensor *vector, mps_dtype dtype, int64_
 }
 
 /* Equality of floats is not that of their bytes. */
-static const char *equality_suffix(mps_dtype dtype) { return mps_dtype_is_floating(dtype) ? mps_dtype_name(dtype) : mps_operand_bytes_suffix(dtype); }
+static const char *equality_suffix(mps_dtype dtype) {
+  return mps_dtype_is_floating(dtype) || dtype == MPS_DTYPE_BOOL ? mps_dtype_name(dtype) : mps_operand_bytes_suffix(dtype);
+}
 
 static void bind(mps_encoder *encoder, uint32_t index, const mps_tensor *tensor, const mps_tensor *stand_in, mps_access access) {
   const mps_tensor *bound = tensor ? tensor : stand_in; /* something must be bound; it is not touched */

@@ -112,7 +112,36 @@ static void format_report(const mps_kernel_error *error, char *out, size_t capac
   out[used] = 0;
 }
 
+/* ---- what kernels of users report: laid out as c10::metal::ErrorMessages ---- */
+typedef struct shader_message {
+  char file[128];
+  char function[128];
+  char text[250];
+  uint32_t line;
+} shader_message;
+
+typedef struct shader_messages {
+  uint32_t count; /* reports; only the first 30 are written */
+  shader_message messages[30];
+} shader_messages;
+_Static_assert(sizeof(shader_messages) == 15364, "torch's layout");
+
+static void check_messages(mps_stream *stream, const char *label) {
+  mps_buffer *buffer = atomic_load_explicit(&stream->message_buffer, memory_order_acquire);
+  if (!buffer) return;
+  shader_messages *record = buffer->contents;
+  if (!record || __atomic_load_n(&record->count, __ATOMIC_RELAXED) == 0) return;
+  const shader_message *first = &record->messages[0];
+  char text[sizeof first->text + 1];
+  snprintf(text, sizeof text, "%.*s", (int)sizeof first->text, first->text);
+  MPS_LOG(STREAM, INFO, "%s reported %u errors, first at %.127s:%u in %.127s", label ? label : "?", record->count, first->file, first->line,
+          first->function);
+  memset(record, 0, sizeof *record); /* no kernel of this stream runs now */
+  mps_stream_fail(stream, MPS_STATUS_KERNEL_ERROR, label, text);
+}
+
 void mps_stream_check_report(mps_stream *stream, const char *label) {
+  check_messages(stream, label);
   mps_buffer *buffer = atomic_load_explicit(&stream->error_buffer, memory_order_acquire);
   if (!buffer) return;
   mps_kernel_error *error = buffer->contents;
@@ -123,25 +152,34 @@ void mps_stream_check_report(mps_stream *stream, const char *label) {
   mps_stream_fail(stream, MPS_STATUS_KERNEL_ERROR, label, text);
 }
 
-mps_status mps_stream_error_memory(mps_stream *stream, uint64_t *out_address, uint64_t *out_length) {
-  mps_buffer *buffer = atomic_load_explicit(&stream->error_buffer, memory_order_acquire);
+/* A record of `bytes`, made and cleared at the first call; `place` remembers it. */
+static mps_status find_record(mps_stream *stream, _Atomic(mps_buffer *) *place, size_t bytes, uint64_t *out_address, uint64_t *out_length) {
+  mps_buffer *buffer = atomic_load_explicit(place, memory_order_acquire);
   if (!buffer) {
     mps_buffer *fresh;
-    MPS_TRY(mps_buffer_create(stream->device, stream, sizeof(mps_kernel_error), &fresh));
+    MPS_TRY(mps_buffer_create(stream->device, stream, bytes, &fresh));
     /* Its block may still be used by steps before; those must not write after the record is cleared. */
     mps_status status = mps_buffer_is_idle(fresh) ? MPS_STATUS_OK : mps_stream_wait_serial(stream, mps_stream_encoded(stream));
     if (status != MPS_STATUS_OK) {
       mps_buffer_release(fresh);
       return status;
     }
-    if (fresh->contents) memset(fresh->contents, 0, sizeof(mps_kernel_error));
-    if (atomic_compare_exchange_strong(&stream->error_buffer, &buffer, fresh)) {
+    if (fresh->contents) memset(fresh->contents, 0, bytes);
+    if (atomic_compare_exchange_strong(place, &buffer, fresh)) {
       buffer = fresh;
     } else {
       mps_buffer_release(fresh);
     }
   }
   *out_address = buffer->address;
-  *out_length = sizeof(mps_kernel_error);
+  *out_length = bytes;
   return MPS_STATUS_OK;
+}
+
+mps_status mps_stream_error_memory(mps_stream *stream, uint64_t *out_address, uint64_t *out_length) {
+  return find_record(stream, &stream->error_buffer, sizeof(mps_kernel_error), out_address, out_length);
+}
+
+mps_status mps_stream_message_memory(mps_stream *stream, uint64_t *out_address, uint64_t *out_length) {
+  return find_record(stream, &stream->message_buffer, sizeof(shader_messages), out_address, out_length);
 }

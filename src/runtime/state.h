@@ -83,6 +83,7 @@ struct mps_stream {
   _Atomic uint64_t committed;   /* steps up to here run without delay; grows under lock */
   _Atomic uint64_t wake_at;     /* lowest serial that somebody waits for; UINT64_MAX = nobody */
   _Atomic(struct mps_buffer *) error_buffer; /* holds the kernel error record */
+  _Atomic(struct mps_buffer *) message_buffer; /* holds what user kernels report (c10/metal/error.h) */
 
   /* The runner's, whoever it is; handed over with the role, under lock. */
   _Alignas(64) _Atomic uint64_t completed; /* last serial done */
@@ -120,9 +121,9 @@ static inline mps_stream *mps_device_stream(const mps_device *device, uint32_t s
   return atomic_load_explicit(&device->streams[slot], memory_order_acquire);
 }
 
-/* A step that no waiter may run: it waits itself, or wants the executor's thread. */
+/* A step that no waiter may run: it waits itself, wants the executor's thread, or may take any time, while Ctrl-C is to work. */
 static inline bool mps_step_is_blocker(const mps_step *step) {
-  return step->kind == MPS_STEP_WAIT || (step->kind == MPS_STEP_DENSE && !((const mps_step_dense *)(const void *)step)->anywhere);
+  return step->kind == MPS_STEP_WAIT || (step->kind == MPS_STEP_DISPATCH && ((const mps_step_dispatch *)(const void *)step)->unknown) || (step->kind == MPS_STEP_DENSE && !((const mps_step_dense *)(const void *)step)->anywhere);
 }
 
 /* ---- stream.c ---- */

@@ -294,7 +294,7 @@ bool mps_stream_try_reserve(mps_stream *stream, uint32_t kind, size_t bytes, con
 static bool is_immediate(const mps_stream *stream, const mps_step *step, uint64_t serial) {
   if (step->cost > MPS_IMMEDIATE_COST || stream->running) return false;
   const bool runs_kernels = step->kind == MPS_STEP_POINTWISE || step->kind == MPS_STEP_DISPATCH || step->kind == MPS_STEP_COPY || step->kind == MPS_STEP_FILL;
-  if (!runs_kernels && (step->kind != MPS_STEP_DENSE || mps_step_is_blocker(step))) return false;
+  if ((!runs_kernels && step->kind != MPS_STEP_DENSE) || mps_step_is_blocker(step)) return false;
   const mps_device *device = stream->device;
   if (device->rewrite || device->driver->limits.asynchronous) return false;
   return mps_stream_completed(stream) + 1 == serial;

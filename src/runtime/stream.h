@@ -30,6 +30,9 @@ void mps_stream_abandon(mps_stream *stream, mps_step *step);
 /* The stream's kernel error record (kernels/error.h); made at the first call. *out_address is a device address. */
 MPS_WARN_UNUSED mps_status mps_stream_error_memory(mps_stream *stream, uint64_t *out_address, uint64_t *out_length);
 
+/* The stream's record of c10/metal/error.h, for kernels that users write; likewise. */
+MPS_WARN_UNUSED mps_status mps_stream_message_memory(mps_stream *stream, uint64_t *out_address, uint64_t *out_length);
+
 /* The stream's driver queue; only the executor may run steps on it. */
 mps_driver_queue *mps_stream_queue(mps_stream *stream);
 

@@ -85,8 +85,8 @@ static mps_status run(const command *c, const mps_compile_options *options, char
 }
 
 /* Sets COMPILE_ERROR with the messages in `text`. */
-static mps_status fail(const char *text, const mps_reading *reading, const char *file, const char *source) {
-  char *mapped = mps_diagnostics_map(text, reading, file, source);
+static mps_status fail(const char *text, const mps_reading *reading, const char *file, const mps_compile_options *options) {
+  char *mapped = mps_diagnostics_map(text, reading, file, options->display_source, options->readable);
   mps_status status = mps_error_set_text(MPS_STATUS_COMPILE_ERROR, mapped && mapped[0] ? mapped : text);
   free(mapped);
   return status;
@@ -107,10 +107,8 @@ static mps_status preprocess(const mps_compiler *compiler, const char *source, c
     add(&c, "-I");
     add(&c, *folder);
   }
-  if (options->implicit_metal) {
-    add(&c, "-include");
-    add(&c, "metal_stdlib");
-  }
+  add(&c, "-include"); /* as Metal's compiler does: sources do without an #include */
+  add(&c, "metal_stdlib");
   if (options->dependency_file) {
     const char *const dependency[] = {"-MD", "-MF", options->dependency_file, "-MT", options->dependency_target, NULL};
     add_all(&c, dependency);
@@ -123,7 +121,7 @@ static mps_status preprocess(const mps_compiler *compiler, const char *source, c
   int code;
   MPS_TRY(run(&c, options, &text, &code));
   mps_status status = MPS_STATUS_OK;
-  if (code != 0) status = fail(text, NULL, options->display_name ? options->display_name : source, options->display_source);
+  if (code != 0) status = fail(text, NULL, options->display_name ? options->display_name : source, options);
   free(text);
   return status;
 }
@@ -232,20 +230,22 @@ static mps_status generate_checked(const mps_compiler *compiler, const char *inp
     }
   }
   mps_status status = MPS_STATUS_OK;
-  if (code != 0) status = fail(text, reading, file, options->display_source);
-  else if (out_warnings) *out_warnings = mps_diagnostics_map(text, reading, file, options->display_source);
+  if (code != 0) status = fail(text, reading, file, options);
+  else if (out_warnings) *out_warnings = mps_diagnostics_map(text, reading, file, options->display_source, options->readable);
   free(text);
   return status;
 }
 
 /* ---- the table of functions ---- */
-/* C and C++ alike; the reader's rows lie in the section mps_functions, whose start the linker names. Returns its length. */
+/* C and C++ alike; the reader's rows lie in the section mps_functions, whose start the linker names. The pointer to the driver's services
+ * is defined by <metal_compute> in each object that has it; in the table's own object it is what is left when none has. Returns the length. */
 static int print_table(char *out, size_t capacity, uint32_t function_count) {
   const char *declared = "extern const mps_host_function *const __start_mps_functions[] __attribute__((visibility(\"hidden\")));\n";
   return snprintf(out, capacity,
     "#ifdef __cplusplus\nextern \"C\" {\n#endif\n%s"
+    "extern __attribute__((weak, visibility(\"hidden\"))) const void *openmps_services;\n"
     "extern __attribute__((visibility(\"default\"))) const mps_host_library_table mps_host_library;\n"
-    "const mps_host_library_table mps_host_library = {MPS_HOST_ABI_VERSION, %u, %s};\n#ifdef __cplusplus\n}\n#endif\n",
+    "const mps_host_library_table mps_host_library = {MPS_HOST_ABI_VERSION, %u, %s, &openmps_services};\n#ifdef __cplusplus\n}\n#endif\n",
     function_count ? declared : "", function_count, function_count ? "__start_mps_functions" : "0");
 }
 
@@ -311,7 +311,7 @@ static mps_status compile_table(const mps_compiler *compiler, uint32_t function_
   char *said;
   int code;
   MPS_TRY(run(&c, options, &said, &code));
-  mps_status status = code == 0 ? MPS_STATUS_OK : fail(said, NULL, source, NULL);
+  mps_status status = code == 0 ? MPS_STATUS_OK : fail(said, NULL, source, &(mps_compile_options){0});
   free(said);
   return status;
 }
@@ -325,7 +325,7 @@ static bool may_be_undefined(const char *name, size_t length) {
 }
 
 /* The linker warns of each undefined symbol; the first one that is not allowed is the error. */
-static mps_status check_undefined(const char *text, const char *output) {
+static mps_status check_undefined(const char *text, const char *file) {
   static const char mark[] = "undefined symbol: ";
   for (const char *p = text; (p = strstr(p, mark)) != NULL;) {
     p += sizeof mark - 1;
@@ -333,7 +333,7 @@ static mps_status check_undefined(const char *text, const char *output) {
     if (may_be_undefined(p, length)) continue;
     const char *by = strstr(p, ">>> referenced by ");
     const char *where = by ? by + 18 : "";
-    return mps_error_set(MPS_STATUS_COMPILE_ERROR, "%s: error: a kernel calls '%.*s', which kernels do not have (%.*s)", output, (int)length,
+    return mps_error_set(MPS_STATUS_COMPILE_ERROR, "%s: error: a kernel calls '%.*s', which kernels do not have (%.*s)", file, (int)length,
                          p, (int)strcspn(where, "\n"), where);
   }
   return MPS_STATUS_OK;
@@ -351,14 +351,14 @@ mps_status mps_compiler_link(const mps_compiler *compiler, const char *const *ob
   if (fclose(list) != 0) return mps_error_set(MPS_STATUS_SYSTEM_ERROR, "%s cannot be written", response);
   command c = {0};
   static const char *const linker[] = {"-shared", "-z", "defs", "--warn-unresolved-symbols", "--hash-style=gnu", "-z", "now", "-z", "relro",
-                                       "--strip-debug", NULL};
+                                       "--strip-debug", "--no-dependent-libraries", NULL};
   add(&c, compiler->clang);
   if (compiler->zig) {
     add(&c, "ld.lld");
     add_all(&c, linker);
   } else {
     static const char *const driver[] = {"-shared", "-nostdlib", "-fuse-ld=lld",
-                                         "-Wl,-z,defs,--warn-unresolved-symbols,--hash-style=gnu,-z,now,-z,relro,--strip-debug", NULL};
+                                         "-Wl,-z,defs,--warn-unresolved-symbols,--hash-style=gnu,-z,now,-z,relro,--strip-debug,--no-dependent-libraries", NULL};
     add_all(&c, driver);
   }
   const char *const rest[] = {"-o", output, response_argument, options->table ? NULL : table_object, NULL};
@@ -368,7 +368,7 @@ mps_status mps_compiler_link(const mps_compiler *compiler, const char *const *ob
   MPS_TRY(run(&c, options, &text, &code));
   mps_status status = MPS_STATUS_OK;
   if (code != 0) status = mps_error_set_text(MPS_STATUS_COMPILE_ERROR, text);
-  else status = check_undefined(text, output);
+  else status = check_undefined(text, options->display_name ? options->display_name : output);
   if (status != MPS_STATUS_OK) remove(output);
   free(text);
   return status;

@@ -28,10 +28,10 @@ typedef struct mps_compile_options {
   const char *display_name; /* what the source is called in messages; NULL: its path */
   const char *display_source; /* the text that messages' columns are of; NULL: the file's */
   const char *dependency_file, *dependency_target; /* as of -MD; NULL: none */
+  const char *const *readable; /* folders whose files may be opened to map columns of messages, NULL-terminated; NULL: any file */
   const char *const *includes; /* further -I folders, NULL-terminated; may be NULL */
   mps_reader_mode mode;
   bool table;          /* the object is a library by itself: the table of its functions is in it */
-  bool implicit_metal; /* metal_stdlib is there without an #include */
   bool fast_math;
   bool quiet;          /* no warnings */
   uint32_t timeout_ms; /* 0: ten minutes */
@@ -50,7 +50,8 @@ MPS_WARN_UNUSED mps_status mps_compiler_link(const mps_compiler *compiler, const
                                              uint32_t function_count, const mps_compile_options *options, const char *output);
 
 /* Rewrites clang's messages: columns are mapped back, summary lines and what points into generated text go away. The caller frees the
- * result; NULL when out of memory. `source`: the text that the user wrote in `file`; NULL: read from the file itself. */
-char *mps_diagnostics_map(const char *text, const mps_reading *reading, const char *file, const char *source);
+ * result; NULL when out of memory. `source`: the text that the user wrote in `file`; NULL: read from the file itself. `readable`: as in
+ * mps_compile_options: a #line directive may name any file, and its text would be taken for the user's. */
+char *mps_diagnostics_map(const char *text, const mps_reading *reading, const char *file, const char *source, const char *const *readable);
 
 #endif

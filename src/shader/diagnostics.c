@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/array.h"
 #include "shader/compiler.h"
@@ -45,15 +46,25 @@ static bool add(char_array *out, const char *text, size_t length) {
   return true;
 }
 
+static bool may_read(const char *path, const char *const *readable) {
+  struct stat state;
+  bool below = !readable;
+  for (; readable && *readable && !below; readable++) {
+    size_t length = strlen(*readable);
+    below = strncmp(path, *readable, length) == 0 && path[length] == '/' && !strstr(path, "/../");
+  }
+  return below && stat(path, &state) == 0 && S_ISREG(state.st_mode);
+}
+
 /* One message with its column mapped; false when out of memory. What an entry's text makes of a wrong kernel is no news. */
 static bool add_message(char_array *out, const mps_reading *reading, const char *line, size_t file_length, uint32_t number, uint32_t column,
-                        const char *rest, size_t rest_length, const char *user_file, const char *user_source) {
+                        const char *rest, size_t rest_length, const char *user_file, const char *user_source, const char *const *readable) {
   char *file = strndup(line, file_length), *own = NULL;
   if (!file) return false;
   const char *source = user_source;
   if (strcmp(file, user_file) != 0 || !source) {
     size_t length;
-    source = mps_file_read(file, &own, &length) == MPS_STATUS_OK ? own : NULL;
+    source = may_read(file, readable) && mps_file_read(file, &own, &length) == MPS_STATUS_OK ? own : NULL;
   }
   char *source_line = copy_line(source, number);
   if (reading) column = mps_reading_column(reading, file, number, column, source_line);
@@ -72,7 +83,7 @@ static bool add_message(char_array *out, const mps_reading *reading, const char 
   return ok;
 }
 
-char *mps_diagnostics_map(const char *text, const mps_reading *reading, const char *file, const char *source) {
+char *mps_diagnostics_map(const char *text, const mps_reading *reading, const char *file, const char *source, const char *const *readable) {
   char_array out = {0};
   bool ok = add(&out, "", 0);
   for (const char *line = text; ok && *line;) {
@@ -83,7 +94,7 @@ char *mps_diagnostics_map(const char *text, const mps_reading *reading, const ch
       bool generated = file_length >= 13 && memcmp(line + file_length - 13, "host_launch.h", 13) == 0;
       bool note = strncmp(rest, "note:", 5) == 0;
       if (!(generated && note))
-        ok = add_message(&out, reading, line, file_length, number, column, rest, length - (size_t)(rest - line), file, source);
+        ok = add_message(&out, reading, line, file_length, number, column, rest, length - (size_t)(rest - line), file, source, readable);
     } else if (strncmp(line, "error:", 6) == 0 || strncmp(line, "fatal error:", 12) == 0 || strncmp(line, "clang: error", 12) == 0) {
       ok = add(&out, line, length) && add(&out, "\n", 1);
     }

@@ -41,7 +41,7 @@ void mps_encoder_begin(mps_encoder *encoder, mps_stream *stream, const char *lab
   encoder->pipeline = NULL;
   encoder->label = label;
   encoder->failure = MPS_STATUS_OK;
-  encoder->bytes_used = encoder->buffer_mask = encoder->bytes_mask = 0;
+  encoder->bytes_used = encoder->buffer_mask = encoder->bytes_mask = encoder->indirect = 0;
   memset(encoder->threadgroup_bytes, 0, sizeof encoder->threadgroup_bytes);
   encoder->cost = 0.0;
 }
@@ -77,10 +77,23 @@ void mps_encoder_set_bytes(mps_encoder *encoder, uint32_t index, const void *byt
   encoder->bytes_mask |= 1u << index;
 }
 
-void mps_encoder_set_error_buffer(mps_encoder *encoder, uint32_t index) {
+void mps_encoder_set_nothing(mps_encoder *encoder, uint32_t index) {
+  if (!check_index(encoder, index)) return;
+  set(encoder, index, 0, 0, 0, MPS_ACCESS_READ);
+  encoder->bytes_mask &= ~(1u << index);
+}
+
+uint64_t mps_encoder_use_buffer(mps_encoder *encoder, mps_buffer *buffer) {
+  mps_buffer_use(buffer, encoder->stream);
+  encoder->indirect = 1;
+  return mps_buffer_address(buffer);
+}
+
+/* Binds a record of the stream's. */
+static void set_record(mps_encoder *encoder, uint32_t index, mps_status (*find)(mps_stream *, uint64_t *, uint64_t *)) {
   if (!check_index(encoder, index)) return;
   uint64_t address = 0, length = 0;
-  mps_status status = mps_stream_error_memory(encoder->stream, &address, &length);
+  mps_status status = find(encoder->stream, &address, &length);
   if (status != MPS_STATUS_OK) {
     fail(encoder, status);
     return;
@@ -88,6 +101,10 @@ void mps_encoder_set_error_buffer(mps_encoder *encoder, uint32_t index) {
   set(encoder, index, address, length, 0, MPS_ACCESS_READ_WRITE);
   encoder->bytes_mask &= ~(1u << index);
 }
+
+void mps_encoder_set_error_buffer(mps_encoder *encoder, uint32_t index) { set_record(encoder, index, mps_stream_error_memory); }
+
+void mps_encoder_set_error_messages(mps_encoder *encoder, uint32_t index) { set_record(encoder, index, mps_stream_message_memory); }
 
 void mps_encoder_set_threadgroup_bytes(mps_encoder *encoder, uint32_t index, uint32_t length) {
   uint32_t limit = mps_device_driver(mps_stream_device(encoder->stream))->limits.threadgroup_memory_bytes;
@@ -129,7 +146,8 @@ static void write_step(const mps_encoder *encoder, mps_step_dispatch *step, uint
   memcpy(step->group, group, sizeof step->group);
   memcpy(step->threadgroup_bytes, encoder->threadgroup_bytes, sizeof step->threadgroup_bytes);
   step->argument_count = count;
-  step->reserved = 0;
+  step->unknown = !mps_library_is_builtin(encoder->pipeline->library);
+  step->indirect = (uint16_t)encoder->indirect;
   char *inline_bytes = (char *)step + aligned((uint32_t)(sizeof *step + count * sizeof step->arguments[0]));
   for (uint32_t i = 0; i < count; i++) {
     mps_step_argument *to = &step->arguments[i];
@@ -150,7 +168,10 @@ mps_status mps_encoder_dispatch(mps_encoder *encoder, const uint64_t threads[3],
   if (threads[0] == 0 || threads[1] == 0 || threads[2] == 0) return MPS_STATUS_OK;
   uint32_t preferred[3] = {1, 1, 1};
   if (!group) {
-    preferred[0] = mps_device_driver(mps_stream_device(encoder->stream))->limits.preferred_threads_per_threadgroup;
+    const mps_driver_limits *limits = &mps_device_driver(mps_stream_device(encoder->stream))->limits;
+    uint32_t flags = encoder->pipeline ? encoder->pipeline->function->flags : 0;
+    bool together = flags & (MPS_FUNCTION_USES_BARRIER | MPS_FUNCTION_USES_SIMDGROUP); /* then groups as large as Metal's are expected */
+    preferred[0] = together ? limits->max_threads_per_threadgroup : limits->preferred_threads_per_threadgroup;
     if (encoder->pipeline && preferred[0] > encoder->pipeline->info.max_threads_per_threadgroup)
       preferred[0] = encoder->pipeline->info.max_threads_per_threadgroup;
     group = preferred;

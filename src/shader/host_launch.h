@@ -6,6 +6,8 @@
  * Threads of a grid are unordered, so the innermost loop may be vectorised without asking whether iterations depend on each other.
  * This holds only for memory that threads do not have to themselves: a kernel whose private arrays stay in memory shares one copy of
  * them between iterations, and so do threadgroup objects. Such kernels run one thread at a time: `parallel` is false for them.
+ *
+ * Kernels with barriers or simdgroup functions run group by group (run_groups): the driver gives each thread a stack of its own.
  */
 #ifndef OPENMPS_SHADER_HOST_LAUNCH_H
 #define OPENMPS_SHADER_HOST_LAUNCH_H
@@ -238,6 +240,37 @@ template <class... P, bool Parallel, auto *Function, class... Roles> struct laun
   }
 
   __attribute__((always_inline)) static inline void run(const mps_host_dispatch &d) { box(d, Roles::template hold<P>(d)...); }
+
+  /* ---- threads that work together ---- */
+  /* One threadgroup; the kernel is inlined in `member`, which the driver runs once for each thread, side by side. */
+  struct group_of_threads {
+    const mps_host_dispatch *d;
+    place<count> at; /* of the group's first thread */
+  };
+
+  static void member(void *context, unsigned index) {
+    const group_of_threads &g = *static_cast<const group_of_threads *>(context);
+    place<count> at = g.at;
+    at.local[0] = index % at.size[0];
+    at.local[1] = index / at.size[0] % at.size[1];
+    at.local[2] = index / at.size[0] / at.size[1];
+    for (int axis = 0; axis < 3; axis++) at.grid[axis] += at.local[axis];
+    thread(at, *g.d, Roles::template hold<P>(*g.d)...);
+  }
+
+  static inline void run_groups(const mps_host_dispatch &d) {
+    group_of_threads g = {&d, {}};
+    for (word z = d.begin[2]; z < d.end[2]; z += d.group[2])
+      for (word y = d.begin[1]; y < d.end[1]; y += d.group[1])
+        for (word x = d.begin[0]; x < d.end[0]; x += d.group[0]) {
+          const word first[3] = {x, y, z};
+          for (int axis = 0; axis < 3; axis++) {
+            place_in_group(g.at, d, axis, first[axis]);
+            g.at.grid[axis] = static_cast<count>(first[axis]);
+          }
+          if (!d.services->run_group(&d, g.at.size[0] * g.at.size[1] * g.at.size[2], member, &g)) return;
+        }
+  }
 
   static constexpr mps_host_function row(const char *name, mps_host_entry entry, unsigned max_threads, unsigned flags) {
     return {name, entry, buffer_count(), max_threads ? max_threads : 1024u, 0u, flags | (wide ? 4u : 0u), buffer_mask(), 0u};

@@ -12,17 +12,12 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/options.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "base/time.h"
 #include "runtime/device.h"
 #include "runtime/stream.h"
-#include "shader/compiler.h"
-#include "shader/process.h"
-
-#define COMPILE_TIMEOUT_MS 120000u
-#define MAX_INCLUDES 8
+#include "shader/build.h"
 
 typedef struct library_use {
   int64_t stream;  /* identifier */
@@ -92,48 +87,19 @@ mps_status mps_library_builtin(mps_device *device, mps_library **out_library) {
 }
 
 /* ---- compiling ---- */
-/* The source behind a line that gives it the name it is known by. */
-static mps_status write_source(const char *path, const char *name, const char *source) {
-  size_t length = strlen(name) + strlen(source) + 16;
-  char *text = malloc(length);
-  if (!text) return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory for a shader of %zu bytes", length);
-  int used = snprintf(text, length, "#line 1 \"%s\"\n%s\n", name, source);
-  mps_status status = mps_file_write(path, text, (size_t)used);
-  free(text);
-  return status;
+void mps_library_add_include(const char *folder) {
+  static mps_mutex lock = MPS_MUTEX_INITIALIZER;
+  char list[1024];
+  mps_mutex_lock(&lock);
+  const char *before = mps_option_string(MPS_OPTION_SHADER_INCLUDE);
+  int length = snprintf(list, sizeof list, "%s%s%s", before, before[0] ? ":" : "", folder);
+  if (length > 0 && (size_t)length < sizeof list) mps_option_set(MPS_OPTION_SHADER_INCLUDE, list);
+  else MPS_LOG(SHADER, WARNING, "the list of folders that shaders include from is too long: %s is left out", folder);
+  mps_mutex_unlock(&lock);
 }
 
-/* Cuts a list at its colons; `storage` holds the pieces. */
-static void split_folders(const char *list, char *storage, size_t capacity, const char *out[MAX_INCLUDES + 1]) {
-  uint32_t count = 0;
-  snprintf(storage, capacity, "%s", list);
-  for (char *rest = storage, *folder; count < MAX_INCLUDES && (folder = strsep(&rest, ":")) != NULL;)
-    if (folder[0]) out[count++] = folder;
-  out[count] = NULL;
-}
-
-/* Leaves a shared object in `folder`. */
-static mps_status compile_in(const char *folder, const char *level, const char *name, const char *source, const char *library_path) {
-  mps_compiler compiler;
-  MPS_TRY(mps_compiler_find(&compiler));
-  char source_path[300], object_path[300];
-  snprintf(source_path, sizeof source_path, "%s/source.metal", folder);
-  snprintf(object_path, sizeof object_path, "%s/object.o", folder);
-  MPS_TRY(write_source(source_path, name, source));
-  char folders[1024];
-  const char *includes[MAX_INCLUDES + 1];
-  split_folders(mps_option_string(MPS_OPTION_SHADER_INCLUDE), folders, sizeof folders, includes);
-  mps_compile_options options = {.level = level, .includes = includes, .display_name = name, .display_source = source,
-                                 .implicit_metal = true, .table = true, .quiet = true,
-                                 .fast_math = mps_option_bool(MPS_OPTION_FAST_MATH), .timeout_ms = COMPILE_TIMEOUT_MS};
-  mps_reading reading;
-  char *text;
-  MPS_TRY(mps_compiler_compile(&compiler, source_path, object_path, &options, &reading, &text, NULL));
-  uint32_t count = reading.kernel_count;
-  mps_reading_free(&reading);
-  free(text);
-  const char *const objects[] = {object_path};
-  return mps_compiler_link(&compiler, objects, 1, count, &options, library_path);
+void mps_library_offer_compiler(const char *path) {
+  if (!mps_option_string(MPS_OPTION_CLANG)[0]) mps_option_set(MPS_OPTION_CLANG, path);
 }
 
 /* A name that may stand in a #line directive and in messages. */
@@ -148,18 +114,14 @@ mps_status mps_library_compile(mps_device *device, const char *source, const cha
   if (!source) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "the Metal source is NULL");
   MPS_TRY(mps_check_fork());
   mps_driver_device *driver = mps_device_driver(device);
-  char folder[256], path[300], shown[256];
+  char shown[256];
   clean_name(name, shown, sizeof shown);
-  MPS_TRY(mps_temporary_create(folder, sizeof folder));
-  snprintf(path, sizeof path, "%s/library.so", folder);
   uint64_t begin = mps_time_ns();
-  mps_status status = compile_in(folder, driver->kernel_level, shown, source, path);
   mps_driver_library *code = NULL;
-  if (status == MPS_STATUS_OK) status = driver->vtable->load_library(driver, NULL, 0, path, &code);
-  mps_temporary_remove(folder); /* what is loaded stays mapped */
-  MPS_TRY(status);
+  bool cached;
+  MPS_TRY(mps_build(driver, source, shown, &code, &cached));
   MPS_TRY(create(device, code, false, out_library));
-  MPS_LOG(SHADER, INFO, "compiled %s in %.0f ms: %u kernels", shown, (double)(mps_time_ns() - begin) * 1e-6,
+  MPS_LOG(SHADER, INFO, "%s %s in %.1f ms: %u kernels", cached ? "found" : "compiled", shown, (double)(mps_time_ns() - begin) * 1e-6,
           mps_library_function_count(*out_library));
   return MPS_STATUS_OK;
 }

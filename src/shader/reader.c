@@ -143,7 +143,9 @@ static void rewrite_word(reader *r, uint32_t index) {
     char before = token_first(r, index - 1);
     if (before == '.' || (before == ':' && r->list.tokens[index - 1].length == 2) || token_is(r, index - 1, "->")) return;
   }
-  if (token_is(r, index, "constant")) {
+  if (token_is(r, index, "asm") || token_is(r, index, "__asm__") || token_is(r, index, "__asm")) {
+    mps_reader_fail(r, index, "inline assembly is not Metal");
+  } else if (token_is(r, index, "constant")) {
     r->edits[index].text = "const";
   } else if (token_is(r, index, "threadgroup") && declares_object(r, index)) {
     r->edits[index].text = r->options->threadgroup_storage ? r->options->threadgroup_storage : "static thread_local";
@@ -152,6 +154,20 @@ static void rewrite_word(reader *r, uint32_t index) {
   } else {
     for (size_t i = 0; i < sizeof vanishing / sizeof *vanishing; i++)
       if (token_is(r, index, vanishing[i])) r->edits[index].text = "";
+  }
+}
+
+/* Pragmas that name files or modules, or work on the compiler itself; macros may have made them (mps_source_check sees the others). */
+static void check_pragmas(reader *r) {
+  static const char *const words[] = {"comment", "include_alias", "GCC dependency", "clang dependency", "clang module", "clang __debug"};
+  for (uint32_t i = 0; i < r->list.line_count && r->status == MPS_STATUS_OK; i++) {
+    const char *p = r->list.text + r->list.lines[i].start;
+    while (*p == ' ' || *p == '\t') p++;
+    if (strncmp(p, "#pragma ", 8) != 0) continue;
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+      if (strncmp(p + 8, words[k], strlen(words[k])) == 0)
+        r->status = mps_error_set(MPS_STATUS_COMPILE_ERROR, "%s:%u:1: error: the pragma '%s' is not Metal",
+                                  r->list.files[r->list.lines[i].file], r->list.lines[i].number, words[k]);
   }
 }
 
@@ -204,6 +220,26 @@ static char *put_newlines(char *p, const char *text, size_t length) {
   return p;
 }
 
+static bool starts(const char *text, const char *end, const char *word) {
+  size_t length = strlen(word);
+  return (size_t)(end - text) >= length && memcmp(text, word, length) == 0;
+}
+
+/* What lies between two tokens: blanks, line markers and pragmas. Pragmas of a definition that goes away go with it, and so does the count
+ * of `#pragma unroll (count)`, a hint in which macros are not replaced. */
+static char *put_between(char *p, const char *text, size_t length, bool dropped) {
+  for (const char *end = text + length; text < end;) {
+    const char *line = text, *newline = memchr(text, '\n', (size_t)(end - text));
+    text = newline ? newline + 1 : end;
+    while (line < text && (*line == ' ' || *line == '\t')) line++;
+    bool pragma = starts(line, text, "#pragma");
+    bool counted = pragma && starts(line, text, "#pragma unroll") && memchr(line, '(', (size_t)(text - line));
+    if (!pragma || !(dropped || counted)) p = put(p, line, (size_t)(text - line));
+    else if (newline) *p++ = '\n';
+  }
+  return p;
+}
+
 /* Writes tokens with their edits, and what lies between them as it was. */
 static mps_status write_output(reader *r, mps_reading *out) {
   size_t size = r->list.length + 1;
@@ -217,7 +253,9 @@ static mps_status write_output(reader *r, mps_reading *out) {
   for (uint32_t i = 0; i < r->list.count; i++) {
     const mps_token *t = &r->list.tokens[i];
     const mps_token_edit *edit = &r->edits[i];
-    p = put(p, from, (size_t)(r->list.text + t->start - from));
+    if (memchr(from, '#', (size_t)(r->list.text + t->start - from)))
+      p = put_between(p, from, (size_t)(r->list.text + t->start - from), edit->dropped && i > 0 && r->edits[i - 1].dropped);
+    else p = put(p, from, (size_t)(r->list.text + t->start - from));
     from = r->list.text + t->start + t->length;
     if (edit->before) p = put(p, edit->before, strlen(edit->before));
     out->positions[i] = (uint32_t)(p - out->output);
@@ -257,7 +295,9 @@ mps_status mps_reader_read(const char *text, size_t length, const mps_reader_opt
   r.partner = malloc((r.list.count + (size_t)1) * sizeof *r.partner);
   if (!r.edits || !r.partner) r.status = mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "out of memory: %u tokens of shader source", r.list.count);
   if (r.status == MPS_STATUS_OK) match_brackets(&r);
+  if (r.status == MPS_STATUS_OK) check_pragmas(&r);
   if (r.status == MPS_STATUS_OK) rewrite_tokens(&r);
+  if (r.status == MPS_STATUS_OK) mps_reader_overloads(&r);
   if (r.status == MPS_STATUS_OK) mps_reader_walk(&r);
   if (r.status == MPS_STATUS_OK) r.status = write_output(&r, out_reading);
   mps_status status = r.status;
@@ -346,7 +386,7 @@ uint32_t mps_reading_column(const mps_reading *reading, const char *file, uint32
   while (token + 1 < last && reading->positions[token + 1] <= position) token++;
   if (is_generated(reading, reading->positions[token], position)) return 0;
   uint32_t inside = position > reading->positions[token] ? position - reading->positions[token] : 0;
-  if (inside >= list->tokens[token].length) inside = 0;
+  if (inside > list->tokens[token].length) inside = 0; /* equal: behind it, where something is missing */
   if (!source_line) return list->tokens[token].start - list->lines[text_line].start + inside + 1;
   mps_token_list user;
   if (mps_lex(source_line, strlen(source_line), &user) != MPS_STATUS_OK) return column;

@@ -34,8 +34,7 @@ static uint32_t read_template_head(reader *r, declaration *d, uint32_t i, uint32
   return i;
 }
 
-/* The end of the declaration that begins at `begin`. */
-static declaration scan(reader *r, uint32_t begin, uint32_t end) {
+declaration mps_reader_scan(reader *r, uint32_t begin, uint32_t end) {
   declaration d = {.begin = begin};
   d.head = read_template_head(r, &d, begin, end);
   bool class_key = false, assigned = false, initializers = false;
@@ -92,8 +91,15 @@ static void name_typedef(const reader *r, declaration *d) {
     }
 }
 
-/* Where to go on if a namespace or linkage block opens at `i`, else 0. */
-static uint32_t enter_block(const reader *r, uint32_t i, uint32_t end) {
+bool mps_reader_is_class(const reader *r, const declaration *d) {
+  for (uint32_t i = d->head; i < d->body; i++) {
+    if (token_is(r, i, "struct") || token_is(r, i, "class") || token_is(r, i, "union")) return true;
+    if (token_punct(r, i, '(') || token_punct(r, i, '=')) return false;
+  }
+  return false;
+}
+
+uint32_t mps_reader_enter_block(const reader *r, uint32_t i, uint32_t end) {
   uint32_t k = token_is(r, i, "inline") ? i + 1 : i;
   bool block = token_is(r, k, "namespace") || (token_is(r, i, "extern") && i + 2 < end && r->list.tokens[i + 1].kind == MPS_TOKEN_STRING &&
                                                token_punct(r, i + 2, '{'));
@@ -112,12 +118,12 @@ void mps_reader_walk(reader *r) {
       i++;
       continue;
     }
-    uint32_t inside = enter_block(r, i, end);
+    uint32_t inside = mps_reader_enter_block(r, i, end);
     if (inside) {
       i = inside;
       continue;
     }
-    declaration d = scan(r, i, end);
+    declaration d = mps_reader_scan(r, i, end);
     name_typedef(r, &d);
     if (d.end <= i) d.end = i + 1;
     i = d.end;
@@ -129,6 +135,7 @@ void mps_reader_walk(reader *r) {
   if (r->status == MPS_STATUS_OK) mps_reader_reach_build(r);
   for (uint32_t n = 0; n < r->declarations.count && r->status == MPS_STATUS_OK; n++) {
     const declaration *d = &r->declarations.items[n];
+    mps_reader_mark_loops(r, d);
     if (d->is_kernel) mps_reader_kernel_definition(r, n);
     else mps_reader_plain_attributes(r, d->begin, d->end);
   }

@@ -12,6 +12,7 @@
 /* Texts around and instead of one token; NULL = none, as it was. */
 typedef struct mps_token_edit {
   const char *before, *text, *after;
+  bool dropped; /* with a whole definition: pragmas in it go, too */
 } mps_token_edit;
 
 /* What a parameter of a kernel is. Names are those of the role templates in host_launch.h. */
@@ -89,6 +90,15 @@ static inline bool token_attribute(const reader *r, uint32_t index) { return tok
 
 /* ---- reader_declaration.c: finds declarations, names them, and hands kernels on ---- */
 void mps_reader_walk(reader *r);
+/* The declaration that begins at `begin`. */
+declaration mps_reader_scan(reader *r, uint32_t begin, uint32_t end);
+/* Where to go on if a namespace or linkage block opens at `i`, else 0. */
+uint32_t mps_reader_enter_block(const reader *r, uint32_t i, uint32_t end);
+/* True of a struct, class or union. */
+bool mps_reader_is_class(const reader *r, const declaration *d);
+
+/* ---- reader_overload.c: definitions that differ in address spaces alone ---- */
+void mps_reader_overloads(reader *r);
 
 /* ---- reader_kernel.c: attributes, parameters, entries ---- */
 void mps_reader_kernel_definition(reader *r, uint32_t declaration_index);
@@ -100,5 +110,8 @@ void mps_reader_reach_build(reader *r);
 /* REACH_* over every name in tokens [begin, end). */
 uint32_t mps_reader_reach(reader *r, uint32_t begin, uint32_t end);
 void mps_reader_reach_free(reader *r);
+
+/* ---- reader_loop.c: loops in which threads of a simdgroup meet ---- */
+void mps_reader_mark_loops(reader *r, const declaration *d);
 
 #endif

@@ -223,10 +223,10 @@ static const char *entry_text(reader *r, const char *host_name, const char *max_
   MPS_ARRAY_PUSH(&r->kernels, kernel);
   return mps_reader_text(r,
     " using mps_launch_%u = ::mps_host::launch<mps_pointer_%u, ::mps_host::parallel(%u, %s)%s>;"
-    " static void mps_entry_%u(const ::mps_host_dispatch *d) { mps_launch_%u::run(*d); }"
+    " static void mps_entry_%u(const ::mps_host_dispatch *d) { mps_launch_%u::%s(*d); }"
     " static const ::mps_host_function mps_row_%u = mps_launch_%u::row(\"%s\", mps_entry_%u, %s, %uu);"
     " static const ::mps_host_function *const mps_listed_%u __attribute__((used, section(\"mps_functions\"))) = &mps_row_%u;",
-    n, n, n, reach ? "false" : "true", roles_text, n, n, n, n, host_name, n, max_threads ? max_threads : "0", flags, n, n);
+    n, n, n, reach ? "false" : "true", roles_text, n, n, flags ? "run_groups" : "run", n, n, host_name, n, max_threads ? max_threads : "0", flags, n, n);
 }
 
 /* Blanks attributes between begin and end (outside of parentheses) and reads them. */
@@ -260,7 +260,7 @@ static bool find_function_name(reader *r, uint32_t begin, uint32_t end, uint32_t
     char c = token_first(r, i);
     if (c == '(' || c == '[') {
       i = r->partner[i];
-    } else if (token_word(r, i) && !r->edits[i].text) {
+    } else if (token_word(r, i) && !r->edits[i].text && !token_is(r, i, "void")) { /* "void ::space::kernel" */
       *out_begin = i;
       while (token_is(r, i + 1, "::") && token_word(r, i + 2)) i += 2;
       if (token_punct(r, i + 1, '<')) i = mps_reader_close_angle(r, i + 1, end);
@@ -297,6 +297,8 @@ static void instantiate(reader *r, const declaration *d, const kernel_attributes
     mps_reader_fail(r, d->begin, "an instantiation of a kernel needs the kernel's name");
     return;
   }
+  bool global = token_is(r, name - 1, "::"); /* "void ::(*pointer)" would be something else */
+  if (global) mps_reader_blank(r, name - 1, name);
   uint32_t simple = name; /* the last part of a qualified name */
   for (uint32_t i = name; i + 2 < finish && token_is(r, i + 1, "::"); i += 2) simple = i + 2;
   const kernel_template *from = find_template(r, simple);
@@ -312,8 +314,14 @@ static void instantiate(reader *r, const declaration *d, const kernel_attributes
     parameter_list chosen = from && !has_attributes(&written) ? from->parameters : written;
     for (size_t i = 0; i < chosen.count; i++)
       if (chosen.items[i].threadgroup) reach |= REACH_THREADGROUP;
-    const char *max_threads = attributes->max_threads ? attributes->max_threads : from ? from->max_threads : NULL;
-    const char *full_name = mps_reader_render(r, name, finish);
+    const char *max_threads = attributes->max_threads;
+    if (!max_threads && from && from->max_threads) { /* it may speak of the template's parameters */
+      uint32_t angle = simple + 1;
+      max_threads = token_punct(r, angle, '<') ? mps_reader_text(r, "%smps_threads_%u%s()", mps_reader_render(r, name, simple),
+                                                                 from->declaration, mps_reader_render(r, angle, finish))
+                                               : from->max_threads;
+    }
+    const char *full_name = mps_reader_text(r, "%s%s", global ? "::" : "", mps_reader_render(r, name, finish));
     unsigned n = (unsigned)r->kernels.count;
     const char *entry = entry_text(r, attributes->host_name, max_threads, reach, assign_roles(r, simple, &chosen));
     r->edits[d->begin].text = "static constexpr";
@@ -336,6 +344,10 @@ static void remember_template(reader *r, uint32_t declaration_index, const kerne
   memcpy(&t.parameters, parameters, sizeof t.parameters);
   memset(parameters, 0, sizeof *parameters);
   MPS_ARRAY_PUSH(&r->templates, t);
+  if (!attributes->max_threads || r->options->mode != MPS_READER_HOST) return;
+  const declaration *d = &r->declarations.items[declaration_index];
+  mps_reader_append(r, d->end - 1, mps_reader_text(r, " %s static constexpr unsigned mps_threads_%u() { return %s; }",
+                                                   mps_reader_render(r, d->begin, d->head), declaration_index, attributes->max_threads));
 }
 
 /* Behind a kernel that is no template: a pointer to it, its entry and its row. */

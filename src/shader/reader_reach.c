@@ -18,11 +18,11 @@ static uint32_t own_flags(const reader *r, uint32_t index) {
     if (token_is(r, index, "threadgroup_barrier")) return REACH_BARRIER;
     if (token_is(r, index, "threadgroup") && r->edits[index].text && r->edits[index].text[0]) return REACH_THREADGROUP;
   } else if (c == 's') {
-    if (token_is(r, index, "simdgroup_barrier")) return REACH_BARRIER;
+    if (token_is(r, index, "simdgroup_barrier")) return REACH_BARRIER | REACH_SIMDGROUP;
     bool named = starts_with(r, index, "simd_") || starts_with(r, index, "simdgroup_");
     if (named && (token_punct(r, index + 1, '(') || token_punct(r, index + 1, '<'))) return REACH_SIMDGROUP;
   } else if (c == 'q') {
-    if (starts_with(r, index, "quad_") && token_punct(r, index + 1, '(')) return REACH_SIMDGROUP;
+    if (starts_with(r, index, "quad_") && (token_punct(r, index + 1, '(') || token_punct(r, index + 1, '<'))) return REACH_SIMDGROUP;
   }
   return 0;
 }

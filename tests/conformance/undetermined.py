@@ -127,10 +127,14 @@ TOLERANCES = {
     ("cdist", torch.float32): (2e-5, 2e-5),
     # The gradient of two weights cancels: what is left of it is the rounding of terms a million times larger.
     ("cov", torch.bfloat16): (1.6e-2, 1e-3),
+    # Scores of 60 are rounded to 8 bits before their exponential: a quarter of the result.
+    ("nn.functional.multi_head_attention_forward", torch.bfloat16): (2e-1, 1e-1),
     # A composite of ten operators, each of which rounds to half.
     **{(f"nn.functional.linear_cross_entropy.{kind}", torch.float16): (2e-2, 1e-3) for kind in ("chunked", "chunked_none")},
     **{(f"nn.functional.linear_cross_entropy.{kind}", torch.bfloat16): (1e-1, 2e-2) for kind in ("chunked", "chunked_none")},
     **{(name, torch.float16): (2e-2, 5e-3) for name in TRANSFORMERS},
+    # Gradients through steps of time, each of which rounds to half.
+    **{(name, torch.float16): (5e-3, 5e-4) for name in ("nn.LSTM", "nn.GRU")},
 }
 
 

@@ -3,11 +3,17 @@
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 import pytest
 import torch
 from hypothesis import settings
+
+# Compiled shaders go into a folder of this run, which its processes share; never into the home of whoever runs it.
+if "OPENMPS_CACHE_PATH" not in os.environ:
+    CACHE = tempfile.TemporaryDirectory(prefix="openmps-cache-")
+    os.environ["OPENMPS_CACHE_PATH"] = CACHE.name
 
 # Every run draws the same examples: what fails once fails again.
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)

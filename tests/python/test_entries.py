@@ -77,7 +77,8 @@ case("binary_cross_entropy.out", lambda x, y: A.binary_cross_entropy.out(x.sigmo
 case("binary_cross_entropy_backward.grad_input",
      lambda x, y: A.binary_cross_entropy_backward.grad_input(x, x.sigmoid(), y.sigmoid(), None, 0, grad_input=torch.zeros_like(x)), two(3, 4), F32)
 case("huber_loss.out", lambda x, y: A.huber_loss.out(x, y, 1, 0.7, out=new(x)), two(3, 4))
-case("mse_loss_backward.grad_input", lambda x, y: A.mse_loss_backward.grad_input(torch.ones((), dtype=x.dtype, device=x.device), x, y, 1, grad_input=new(x)), two(3, 4))
+case("mse_loss_backward.grad_input",
+     lambda x, y: A.mse_loss_backward.grad_input(torch.ones((), dtype=x.dtype, device=x.device), x, y, 1, grad_input=new(x)), two(3, 4))
 
 
 def classes(dtype):
@@ -99,7 +100,8 @@ case("nll_loss2d_backward.grad_input", lambda x, y, w: nll2d_backward(x, y, w, g
 case("col2im.out", lambda x: A.col2im.out(x, [4, 4], [2, 2], [1, 1], [0, 0], [1, 1], out=new(x)), one(2, 8, 9))
 case("im2col.out", lambda x: A.im2col.out(x, [2, 2], [1, 1], [1, 0], [1, 2], out=new(x)), one(2, 3, 5, 6))
 case("adaptive_avg_pool2d.out", lambda x: A.adaptive_avg_pool2d.out(x, [2, 3], out=new(x)), one(2, 3, 5, 6))
-case("max_pool3d_with_indices.out", lambda x: A.max_pool3d_with_indices.out(x, [2, 2, 2], out=new(x), indices=new(x, torch.int64)), one(2, 3, 4, 5, 6))
+case("max_pool3d_with_indices.out", lambda x: A.max_pool3d_with_indices.out(x, [2, 2, 2], out=new(x), indices=new(x, torch.int64)),
+     one(2, 3, 4, 5, 6))
 
 
 def pool3d_gradient(x):
@@ -109,7 +111,8 @@ def pool3d_gradient(x):
 
 case("max_pool3d_with_indices_backward.grad_input", pool3d_gradient, one(2, 3, 4, 5, 6))
 case("max_unpool2d.out", lambda x: A.max_unpool2d.out(*A.max_pool2d_with_indices(x, [2, 2]), [4, 6], out=new(x)), one(2, 3, 4, 6), F32)
-case("max_unpool3d.out", lambda x: A.max_unpool3d.out(*A.max_pool3d_with_indices(x, [2, 2, 2]), [4, 4, 6], [2, 2, 2], [0, 0, 0], out=new(x)), one(2, 3, 4, 4, 6), F32)
+case("max_unpool3d.out", lambda x: A.max_unpool3d.out(*A.max_pool3d_with_indices(x, [2, 2, 2]), [4, 4, 6], [2, 2, 2], [0, 0, 0], out=new(x)),
+     one(2, 3, 4, 4, 6), F32)
 for exact in ("upsample_nearest", "_upsample_nearest_exact"):
     for n, sizes in ((2, [7, 3]), (3, [7, 3, 5])):
         forward, backward = getattr(A, f"{exact}{n}d").out, getattr(A, f"{exact}{n}d_backward").grad_input
@@ -136,25 +139,33 @@ def points(n):
 
 case("grid_sampler_2d", lambda x, g: A.grid_sampler_2d(x, g, 0, 1, False), points(2), F32)
 case("grid_sampler_3d", lambda x, g: A.grid_sampler_3d(x, g, 0, 0, True), points(3), F32)
-case("grid_sampler_2d_backward", lambda x, g: A.grid_sampler_2d_backward(A.grid_sampler_2d(x, g, 0, 0, False), x, g, 0, 0, False, [True, True]), points(2), F32)
-case("grid_sampler_3d_backward", lambda x, g: A.grid_sampler_3d_backward(A.grid_sampler_3d(x, g, 0, 1, False), x, g, 0, 1, False, [True, True]), points(3), F32)
+case("grid_sampler_2d_backward", lambda x, g: A.grid_sampler_2d_backward(A.grid_sampler_2d(x, g, 0, 0, False), x, g, 0, 0, False, [True, True]),
+     points(2), F32)
+case("grid_sampler_3d_backward", lambda x, g: A.grid_sampler_3d_backward(A.grid_sampler_3d(x, g, 0, 1, False), x, g, 0, 1, False, [True, True]),
+     points(3), F32)
 
 # ---- norms ----
 def channels(dtype):
     return [make((4, 3, 5), dtype), make((3,), dtype, 1), make((3,), dtype, 2), make((3,), dtype, 3), make((3,), dtype, 4).abs() + 0.5]
 
 
-case("native_batch_norm.out", lambda x, w, b, m, v: A.native_batch_norm.out(x, w, b, m.clone(), v.clone(), True, 0.1, 1e-5, out=new(x), save_mean=new(x), save_invstd=new(x)), channels, F32)
+case("native_batch_norm.out",
+     lambda x, w, b, m, v: A.native_batch_norm.out(x, w, b, m.clone(), v.clone(), True, 0.1, 1e-5, out=new(x), save_mean=new(x), save_invstd=new(x)),
+     channels, F32)
 case("_native_batch_norm_legit.out",
-     lambda x, w, b, m, v: A._native_batch_norm_legit.out(x, w, b, m.clone(), v.clone(), True, 0.1, 1e-5, out=new(x), save_mean=new(x), save_invstd=new(x)), channels, F32)
+     lambda x, w, b, m, v: A._native_batch_norm_legit.out(x, w, b, m.clone(), v.clone(), True, 0.1, 1e-5, out=new(x), save_mean=new(x),
+                                                          save_invstd=new(x)), channels, F32)
 case("_native_batch_norm_legit.no_stats", lambda x, w, b, m, v: A._native_batch_norm_legit.no_stats(x, w, b, True, 0.1, 1e-5), channels, F32)
 case("_native_batch_norm_legit.no_stats_out",
-     lambda x, w, b, m, v: A._native_batch_norm_legit.no_stats_out(x, w, b, True, 0.1, 1e-5, out=new(x), save_mean=new(x), save_invstd=new(x)), channels, F32)
-case("native_batch_norm_backward", lambda x, w, b, m, v: A.native_batch_norm_backward(x.tanh(), x, w, m, v, None, None, False, 1e-5, [True, True, True]), channels, F32)
-case("batch_norm_backward", lambda x, w, b, m, v: A.batch_norm_backward(x.tanh(), x, w, m, v, m, v, False, 1e-5, [True, True, True], new(x, torch.uint8)), channels, F32)
-case("_batch_norm_with_update.out",
-     lambda x, w, b, m, v: A._batch_norm_with_update.out(x, w, b, m.clone(), v.clone(), 0.1, 1e-5, out=new(x), save_mean=new(x), save_invstd=new(x), reserve=new(x, torch.uint8))[:3],
+     lambda x, w, b, m, v: A._native_batch_norm_legit.no_stats_out(x, w, b, True, 0.1, 1e-5, out=new(x), save_mean=new(x), save_invstd=new(x)),
      channels, F32)
+case("native_batch_norm_backward",
+     lambda x, w, b, m, v: A.native_batch_norm_backward(x.tanh(), x, w, m, v, None, None, False, 1e-5, [True, True, True]), channels, F32)
+case("batch_norm_backward",
+     lambda x, w, b, m, v: A.batch_norm_backward(x.tanh(), x, w, m, v, m, v, False, 1e-5, [True, True, True], new(x, torch.uint8)), channels, F32)
+case("_batch_norm_with_update.out",
+     lambda x, w, b, m, v: A._batch_norm_with_update.out(x, w, b, m.clone(), v.clone(), 0.1, 1e-5, out=new(x), save_mean=new(x), save_invstd=new(x),
+                                                         reserve=new(x, torch.uint8))[:3], channels, F32)
 case("_weight_norm_interface", lambda v, g: A._weight_norm_interface(v, g, 0)[0], lambda d: [make((4, 3, 2), d), make((4, 1, 1), d, 1)], F32)
 case("_weight_norm_interface_backward", lambda v, g: A._weight_norm_interface_backward(v.tanh(), v, g, A._weight_norm_interface(v, g, 0)[1], 0),
      lambda d: [make((4, 3, 2), d), make((4, 1, 1), d, 1)], F32)
@@ -171,9 +182,11 @@ case("isin.Tensor_Scalar_out", lambda x: A.isin.Tensor_Scalar_out(x, 1, out=new(
 case("scatter.value_reduce_out", lambda x, i: A.scatter.value_reduce_out(x, 0, i, 2, reduce="add", out=new(x)),
      lambda d: [make((3, 4), d), torch.tensor([[0, 2, 1, 1], [0, 0, 0, 0]])], FLOATS + INTEGERS)
 case("histogram.bin_ct_out", lambda x: A.histogram.bin_ct_out(x, 5, hist=new(x), bin_edges=new(x)), one(20), F32)
-case("histogram.bins_tensor_out", lambda x: A.histogram.bins_tensor_out(x, torch.arange(-3.0, 4, device=x.device), hist=new(x), bin_edges=new(x)), one(20), F32)
+case("histogram.bins_tensor_out", lambda x: A.histogram.bins_tensor_out(x, torch.arange(-3.0, 4, device=x.device), hist=new(x), bin_edges=new(x)),
+     one(20), F32)
 case("repeat_interleave.Tensor", lambda x: A.repeat_interleave.Tensor(x.abs()), one(9), (torch.int32, torch.int64))
-case("linalg_solve_triangular.out", lambda a, b: A.linalg_solve_triangular.out(a.tril() + 5 * torch.eye(4, device=a.device), b, upper=False, out=new(b)), two(4, 4), F32)
+case("linalg_solve_triangular.out",
+     lambda a, b: A.linalg_solve_triangular.out(a.tril() + 5 * torch.eye(4, device=a.device), b, upper=False, out=new(b)), two(4, 4), F32)
 case("range.out", lambda x: A.range.out(1, 9, 2, out=new(x)), one(1), FLOATS[:1] + INTEGERS[1:])
 
 # ---- memory ----
@@ -205,7 +218,8 @@ case("_scaled_dot_product_attention_math_for_mps", lambda q, k: (A._scaled_dot_p
 
 
 def packed(dtype):
-    return [make((3, 40), dtype), torch.randint(-128, 128, (7, 40), dtype=torch.int8, generator=torch.Generator().manual_seed(1)), make((7,), dtype, 1).abs() / 100]
+    return [make((3, 40), dtype), torch.randint(-128, 128, (7, 40), dtype=torch.int8, generator=torch.Generator().manual_seed(1)),
+            make((7,), dtype, 1).abs() / 100]
 
 
 def in_double(x, w, scale):
@@ -244,8 +258,10 @@ for name in ("_fused_adam_", "_fused_adamw_"):
         case(name + ("" if overload == "default" else ".tensor_lr"), after(adam), group, F32)
 SGD = dict(weight_decay=0.1, momentum=0.9, dampening=0.1, nesterov=False, maximize=True, is_first_step=False)
 case("_fused_sgd_", after(lambda p, g, b: A._fused_sgd_([p], [g], [b], lr=0.1, **SGD)), lambda d: group(d)[:3], F32)
-case("_fused_sgd_.tensor_lr", after(lambda p, g, b: A._fused_sgd_.tensor_lr([p], [g], [b], lr=torch.tensor(0.1, device=p.device), **SGD)), lambda d: group(d)[:3], F32)
-case("_amp_foreach_non_finite_check_and_unscale_", after(lambda g, h, found, scale: A._amp_foreach_non_finite_check_and_unscale_([g, h], found, scale)),
+case("_fused_sgd_.tensor_lr", after(lambda p, g, b: A._fused_sgd_.tensor_lr([p], [g], [b], lr=torch.tensor(0.1, device=p.device), **SGD)),
+     lambda d: group(d)[:3], F32)
+case("_amp_foreach_non_finite_check_and_unscale_",
+     after(lambda g, h, found, scale: A._amp_foreach_non_finite_check_and_unscale_([g, h], found, scale)),
      lambda d: [make((5,), d, special=False), make((9,), d, special=True), torch.zeros(1), torch.full((1,), 0.5)])
 case("_amp_update_scale_", after(lambda scale, tracker, found: A._amp_update_scale_(scale, tracker, found, 2.0, 0.5, 3)),
      lambda d: [torch.full((1,), 8.0), torch.full((1,), 2, dtype=torch.int32), torch.zeros(1)], F32)
@@ -282,11 +298,15 @@ def convolved_transposed(x, w):
 
 
 case("_mps_convolution", on_mps(lambda x, w: A._mps_convolution(x, w, None, [1, 0], [2, 1], [1, 2], 1), convolved), image)
-case("_mps_convolution_transpose", on_mps(lambda x, w: A._mps_convolution_transpose(x, w, [1, 0], [1, 0], [2, 1], [1, 2], 1), convolved_transposed), transposed)
-case("mps_convolution_backward", on_mps(lambda x, w: A.mps_convolution_backward(x, convolved(x, w).tanh(), w, [1, 0], [2, 1], [1, 2], 1, [True, True, False])[:2], gradients(convolved)), image, F32)
+case("_mps_convolution_transpose", on_mps(lambda x, w: A._mps_convolution_transpose(x, w, [1, 0], [1, 0], [2, 1], [1, 2], 1), convolved_transposed),
+     transposed)
+case("mps_convolution_backward",
+     on_mps(lambda x, w: A.mps_convolution_backward(x, convolved(x, w).tanh(), w, [1, 0], [2, 1], [1, 2], 1, [True, True, False])[:2],
+            gradients(convolved)), image, F32)
 case("mps_convolution_transpose_backward",
-     on_mps(lambda x, w: A.mps_convolution_transpose_backward(x, convolved_transposed(x, w).tanh(), w, [1, 0], [1, 0], [2, 1], [1, 2], 1, [True, True]), gradients(convolved_transposed)),
-     transposed, F32)
+     on_mps(lambda x, w: A.mps_convolution_transpose_backward(x, convolved_transposed(x, w).tanh(), w, [1, 0], [1, 0], [2, 1], [1, 2], 1,
+                                                              [True, True]),
+            gradients(convolved_transposed)), transposed, F32)
 
 
 def lstm_gradients(x, *weights):
@@ -330,9 +350,11 @@ def test_layout_of_inputs_is_nothing(entry):
 # ---- random: values have nothing to be compared with ----
 RANDOM = {
     "native_dropout": (lambda x: A.native_dropout(x, 0.5, True), FLOATS), "normal.Tensor_float": (lambda x: A.normal.Tensor_float(x, 2.0), FLOATS),
-    "normal.Tensor_float_out": (lambda x: A.normal.Tensor_float_out(x, 2.0, out=new(x)), FLOATS), "normal.float_Tensor": (lambda x: A.normal.float_Tensor(1.0, x.abs()), FLOATS),
-    "normal.float_Tensor_out": (lambda x: A.normal.float_Tensor_out(1.0, x.abs(), out=new(x)), FLOATS), "random_": (lambda x: A.random_(x.clone()), FLOATS + INTEGERS),
-    "random_.to": (lambda x: A.random_.to(x.clone(), 9), FLOATS + INTEGERS), "_standard_gamma": (lambda x: A._standard_gamma(x.abs() + 0.1), FLOATS),
+    "normal.Tensor_float_out": (lambda x: A.normal.Tensor_float_out(x, 2.0, out=new(x)), FLOATS),
+    "normal.float_Tensor": (lambda x: A.normal.float_Tensor(1.0, x.abs()), FLOATS),
+    "normal.float_Tensor_out": (lambda x: A.normal.float_Tensor_out(1.0, x.abs(), out=new(x)), FLOATS),
+    "random_": (lambda x: A.random_(x.clone()), FLOATS + INTEGERS), "random_.to": (lambda x: A.random_.to(x.clone(), 9), FLOATS + INTEGERS),
+    "_standard_gamma": (lambda x: A._standard_gamma(x.abs() + 0.1), FLOATS),
     "randperm.generator_out": (lambda x: A.randperm.generator_out(20, generator=None, out=new(x)), INTEGERS[1:]),
     "_sample_dirichlet": (lambda x: A._sample_dirichlet(x.abs() + 0.1), FLOATS),
 }

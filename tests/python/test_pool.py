@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from compare import FLOATS, assert_same, compare, compare_errors, compare_gradients, layouts, make, to_mps
 
+A = torch.ops.aten
 LOOSE = {torch.float16: {"rtol": 1e-2, "atol": 5e-3}, torch.bfloat16: {"rtol": 4e-2, "atol": 3e-2}}
 WINDOWS_2D = [dict(kernel_size=2), dict(kernel_size=3, stride=2, padding=1), dict(kernel_size=(3, 2), stride=(1, 2), padding=(1, 0)),
               dict(kernel_size=3, stride=2, ceil_mode=True), dict(kernel_size=(1, 4), stride=3)]
@@ -33,6 +34,26 @@ def test_avg_pool2d(dtype, options, more):
         compare(lambda x: F.avg_pool2d(x, **options, **more), x, strides=True, **loose)
     compare(lambda x: F.avg_pool2d(x, **options, **more), make((3, 11, 9), dtype), **loose)
     compare_gradients(lambda x: F.avg_pool2d(x, **options, **more), make((2, 3, 11, 9), dtype), **loose)
+
+
+AVERAGES = {1: (F.avg_pool2d, A.avg_pool2d_backward), 2: (F.avg_pool2d, A.avg_pool2d_backward), 3: (F.avg_pool3d, A.avg_pool3d_backward)}
+
+
+@pytest.mark.parametrize("divisor", [None, 3, -7, 2**24 + 1, 2**31 + 1, 2**53 + 1, -(2**25 + 3)])
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_means_of_whole_numbers_are_exact(dimensions, divisor):
+    """Neither sums nor divisors go through floats, which hold no whole number beyond 2^24; doubles end at 2^53."""
+    forward, backward = AVERAGES[dimensions]
+    space = {1: (1, 40), 2: (9, 10), 3: (5, 6, 7)}[dimensions]
+    for window, stride, padding in ((2, 1, 0), (3, 2, 1), (space, space, 0)):
+        window, stride = ((1, window), (1, stride)) if dimensions == 1 and isinstance(window, int) else (window, stride)
+        padding = (0, padding) if dimensions == 1 else padding
+        for channels in (2, 20):
+            x = make((2, channels, *space), torch.int64, low=-2**59, high=2**59)
+            for _, y in layouts(x):
+                expected = compare(lambda x: forward(x, window, stride, padding, count_include_pad=False, divisor_override=divisor), y)
+            grad = make(expected.shape, torch.int64, low=-2**59, high=2**59)
+            compare(lambda g, x: backward(g, x, *[[n] if isinstance(n, int) else list(n) for n in (window, stride, padding)], False, False, divisor), grad, x)
 
 
 @pytest.mark.parametrize("options", [dict(kernel_size=2), dict(kernel_size=(2, 3, 1), stride=2, padding=(1, 1, 0)), dict(kernel_size=3, stride=2, ceil_mode=True)])

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/blake2.h"
 #include "base/dylib.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -142,6 +143,32 @@ static void maps_keep_what_is_set(void) {
   CHECK_INT(destroyed, keys);
 }
 
+static void check_blake2(const void *bytes, size_t length, size_t step, const char *expected) {
+  mps_blake2 hash;
+  unsigned char digest[MPS_BLAKE2_BYTES];
+  char text[2 * MPS_BLAKE2_BYTES + 1];
+  mps_blake2_begin(&hash);
+  for (size_t i = 0; i < length; i += step) mps_blake2_add(&hash, (const char *)bytes + i, length - i < step ? length - i : step);
+  mps_blake2_end(&hash, digest);
+  for (int i = 0; i < MPS_BLAKE2_BYTES; i++) snprintf(text + 2 * i, 3, "%02x", digest[i]);
+  CHECK_STRING(text, expected);
+}
+
+/* Digests that Python's hashlib.blake2b(digest_size=32) gives; of bytes that count up: one less than a block, one, one more, several. */
+static void blake2_is_blake2(void) {
+  unsigned char bytes[1000];
+  for (int i = 0; i < 1000; i++) bytes[i] = (unsigned char)i;
+  check_blake2("", 0, 1, "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8");
+  check_blake2("abc", 3, 3, "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
+  for (size_t step = 1; step <= 1000; step = step * 3 + 1) {
+    check_blake2(bytes, 127, step, "f2fe67ff342e21b8f45e8f2e0bcd1d9243245d50ee6c78042e9c491388791c72");
+    check_blake2(bytes, 128, step, "c3582f71ebb2be66fa5dd750f80baae97554f3b015663c8be377cfcb2488c1d1");
+    check_blake2(bytes, 129, step, "f7f3c46ba2564ff4c4c162da1f5b605f9f1c4aa6a20652a9f9a337c1a2f5b9c9");
+    check_blake2(bytes, 256, step, "39a7eb9fedc19aabc83425c6755dd90e6f9d0c804964a1f4aaeea3b9fb599835");
+    check_blake2(bytes, 1000, step, "c636324d47d89f2b2434dc2c994100663fbbaea880ff020fc5de89dd0f77a1ec");
+  }
+}
+
 static void hashes_differ(void) {
   char bytes[64] = {0};
   uint64_t seen[65];
@@ -263,6 +290,7 @@ int main(void) {
   RUN(options_read_the_environment);
   RUN(log_levels);
   RUN(maps_keep_what_is_set);
+  RUN(blake2_is_blake2);
   RUN(hashes_differ);
   RUN(arrays_grow);
   RUN(conditions_time_out);

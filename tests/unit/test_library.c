@@ -229,29 +229,6 @@ static void refuses_wrong_dispatches(void) {
   mps_library_release(library);
 }
 
-/* Threads of a group take turns one after the other: what needs them side by side must not run wrong. */
-static void refuses_cooperating_groups(void) {
-  mps_library *library = compile("kernel void f(device float *out, uint i [[thread_position_in_grid]]) {\n"
-                                 "  threadgroup float t[64];\n  t[i & 63] = out[i];\n"
-                                 "  threadgroup_barrier(metal::mem_flags::mem_threadgroup);\n  out[i] = t[i & 63] + 1.0;\n}\n");
-  if (!library) return;
-  mps_buffer *buffer = make_buffer(COUNT * 4);
-  run(library, "f", &buffer, 1, COUNT, 1, NULL);
-  const float *out = mps_buffer_contents(buffer);
-  int wrong = 0;
-  for (int i = 0; i < COUNT; i++) wrong += out[i] != 1.0f;
-  CHECK_INT(wrong, 0);
-  mps_encoder encoder;
-  mps_encoder_begin(&encoder, stream, "f");
-  mps_encoder_set_pipeline(&encoder, pipeline_of(library, "f"));
-  mps_encoder_set_buffer(&encoder, 0, buffer, 0, MPS_ACCESS_READ_WRITE);
-  mps_status status = mps_encoder_dispatch(&encoder, (uint64_t[]){COUNT, 1, 1}, (uint32_t[]){64, 1, 1});
-  if (status == MPS_STATUS_OK) status = mps_stream_synchronize(stream);
-  CHECK_INT(status, MPS_STATUS_NOT_IMPLEMENTED);
-  mps_buffer_release(buffer);
-  mps_library_release(library);
-}
-
 static void finds_builtin_kernels(void) {
   mps_library *library = NULL, *again = NULL;
   CHECK_OK(mps_library_builtin(device, &library));
@@ -287,7 +264,6 @@ int main(void) {
   RUN(keeps_private_arrays_apart);
   RUN(names_line_and_column);
   RUN(refuses_wrong_dispatches);
-  RUN(refuses_cooperating_groups);
   mps_device_release(device);
   return test_end();
 }

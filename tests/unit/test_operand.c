@@ -45,6 +45,21 @@ static void overlaps(void) {
   CHECK(!mps_operands_overlap(&x, &none));
 }
 
+static void lists(void) {
+  mps_operand_list list = {.status = MPS_STATUS_OUT_OF_MEMORY};
+  mps_tensor x = TENSOR(F32, 4, 6);
+  x.strides[0] = 1, x.strides[1] = 4;
+  const mps_tensor prepared = mps_operands_prepare(&list, &x, MPS_DTYPE_F16, true), made = mps_operands_create(&list, MPS_DTYPE_I64, 2, x.sizes);
+  for (int i = 0; i < 2; i++) { /* after a failure: shapes without memory */
+    const mps_tensor *tensor = i ? &made : &prepared;
+    CHECK(!tensor->buffer && tensor->dtype == (i ? MPS_DTYPE_I64 : MPS_DTYPE_F16));
+    CHECK(mps_operands_same_shape(tensor, &x) && mps_tensor_is_contiguous(tensor));
+  }
+  mps_operands_keep(&list, NULL);
+  CHECK_INT(list.count, 0);
+  CHECK_INT(mps_operands_finish(&list), MPS_STATUS_OUT_OF_MEMORY);
+}
+
 static void equal_ones(void) {
   mps_tensor x = TENSOR(F32, 4, 1, 6), y = x;
   y.strides[1] = 99; /* of one element: does not matter */
@@ -111,6 +126,7 @@ static void dimensions(void) {
 int main(void) {
   RUN(ranges);
   RUN(overlaps);
+  RUN(lists);
   RUN(equal_ones);
   RUN(constants_take_only_the_shape);
   RUN(dtypes);

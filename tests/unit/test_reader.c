@@ -190,7 +190,7 @@ static uint32_t flags_of(const char *source) {
 static void reaches_barriers(void) {
   CHECK_INT(flags_of("kernel void f() { threadgroup_barrier(x); }"), 1);
   CHECK_INT(flags_of("kernel void f(device float *a) { a[0] = simd_sum(a[1]); }"), 2);
-  CHECK_INT(flags_of("void g() { simdgroup_barrier(x); } kernel void f() { g(); }"), 1);
+  CHECK_INT(flags_of("void g() { simdgroup_barrier(x); } kernel void f() { g(); }"), 3);
   CHECK_INT(flags_of("void g() { threadgroup_barrier(x); } void h() { g(); } kernel void f() { h(); } kernel void k() { }"), 0);
   CHECK_INT(flags_of("struct s { float operator()(float x) const { return simd_max(x); } };\n"
                      "template <typename F> kernel void f(device float *a) { a[0] = F()(a[0]); }\n"

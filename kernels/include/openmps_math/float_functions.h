@@ -78,10 +78,15 @@
 
 namespace metal {
 
+// Functions of bfloat are templates: a program that brings its own in namespace metal, as several do, means its own.
+#define OPENMPS_BFLOAT_ONLY template <typename T, typename = openmps_detail::if_bfloat<T>>
+#define OPENMPS_NO_TEMPLATE
+
 #define OPENMPS_MATH_1(name)                                                                          \
   METAL_FUNC float name(float x) { return openmps_math::name(x); }                                    \
   METAL_FUNC half name(half x) { return static_cast<half>(openmps_math::name(static_cast<float>(x))); } \
-  METAL_FUNC bfloat name(bfloat x) { return bfloat(openmps_math::name(static_cast<float>(x))); }      \
+  template <typename T>                                                                               \
+  METAL_FUNC openmps_detail::if_bfloat<T> name(T x) { return bfloat(openmps_math::name(static_cast<float>(x))); } \
   template <typename T, int N>                                                                        \
   METAL_FUNC enable_if_t<is_floating_point<T>::value, vec<T, N>> name(vec<T, N> x) {                  \
     vec<T, N> r{};                                                                                    \
@@ -93,7 +98,8 @@ namespace metal {
   METAL_FUNC half name(half x, half y) {                                                              \
     return static_cast<half>(openmps_math::name(static_cast<float>(x), static_cast<float>(y)));       \
   }                                                                                                   \
-  METAL_FUNC bfloat name(bfloat x, bfloat y) {                                                        \
+  template <typename T>                                                                               \
+  METAL_FUNC openmps_detail::if_bfloat<T> name(T x, T y) {                                            \
     return bfloat(openmps_math::name(static_cast<float>(x), static_cast<float>(y)));                  \
   }                                                                                                   \
   OPENMPS_MATH_VECTOR_2(name)
@@ -106,11 +112,11 @@ namespace metal {
     return r;                                                                                         \
   }                                                                                                   \
   template <typename T, int N>                                                                        \
-  METAL_FUNC enable_if_t<is_floating_point<T>::value, vec<T, N>> name(vec<T, N> x, detail::same<T> y) { \
+  METAL_FUNC enable_if_t<is_floating_point<T>::value, vec<T, N>> name(vec<T, N> x, openmps_detail::same<T> y) { \
     return name(x, vec<T, N>(y));                                                                     \
   }                                                                                                   \
   template <typename T, int N>                                                                        \
-  METAL_FUNC enable_if_t<is_floating_point<T>::value, vec<T, N>> name(detail::same<T> x, vec<T, N> y) { \
+  METAL_FUNC enable_if_t<is_floating_point<T>::value, vec<T, N>> name(openmps_detail::same<T> x, vec<T, N> y) { \
     return name(vec<T, N>(x), y);                                                                     \
   }
 
@@ -124,35 +130,35 @@ OPENMPS_EACH_MATH_1(OPENMPS_MATH_1)
 OPENMPS_EACH_MATH_2(OPENMPS_MATH_2)
 
 // These work on the type itself.
-#define OPENMPS_MATH_OWN(T, U)                                                                        \
-  METAL_FUNC constexpr T fabs(T x) {                                                                  \
+#define OPENMPS_MATH_OWN(HEAD, T, U)                                                                        \
+  HEAD METAL_FUNC constexpr T fabs(T x) {                                                                  \
     return __builtin_bit_cast(T, static_cast<U>(__builtin_bit_cast(U, x) & static_cast<U>(static_cast<U>(~static_cast<U>(0)) >> 1))); \
   }                                                                                                   \
-  METAL_FUNC constexpr T abs(T x) { return fabs(x); }                                                 \
-  METAL_FUNC constexpr T copysign(T x, T y) {                                                         \
+  HEAD METAL_FUNC constexpr T abs(T x) { return fabs(x); }                                                 \
+  HEAD METAL_FUNC constexpr T copysign(T x, T y) {                                                         \
     constexpr U rest = static_cast<U>(static_cast<U>(~static_cast<U>(0)) >> 1);                       \
     return __builtin_bit_cast(T, static_cast<U>((__builtin_bit_cast(U, x) & rest) |                   \
                                                 (__builtin_bit_cast(U, y) & static_cast<U>(~rest)))); \
   }                                                                                                   \
-  METAL_FUNC constexpr T fmax(T x, T y) { return y != y ? x : x >= y ? x : y; }                       \
-  METAL_FUNC constexpr T fmin(T x, T y) { return y != y ? x : x <= y ? x : y; }                       \
-  METAL_FUNC constexpr T max(T x, T y) { return fmax(x, y); }                                         \
-  METAL_FUNC constexpr T min(T x, T y) { return fmin(x, y); }                                         \
-  METAL_FUNC constexpr T fmax3(T x, T y, T z) { return fmax(x, fmax(y, z)); }                         \
-  METAL_FUNC constexpr T fmin3(T x, T y, T z) { return fmin(x, fmin(y, z)); }                         \
-  METAL_FUNC constexpr T max3(T x, T y, T z) { return fmax(x, fmax(y, z)); }                          \
-  METAL_FUNC constexpr T min3(T x, T y, T z) { return fmin(x, fmin(y, z)); }                          \
-  METAL_FUNC constexpr T fmedian3(T x, T y, T z) { return fmax(fmin(x, y), fmin(fmax(x, y), z)); }    \
-  METAL_FUNC constexpr T median3(T x, T y, T z) { return fmedian3(x, y, z); }                         \
-  METAL_FUNC constexpr T fdim(T x, T y) {                                                             \
+  HEAD METAL_FUNC constexpr T fmax(T x, T y) { return y != y ? x : x >= y ? x : y; }                       \
+  HEAD METAL_FUNC constexpr T fmin(T x, T y) { return y != y ? x : x <= y ? x : y; }                       \
+  HEAD METAL_FUNC constexpr T max(T x, T y) { return fmax(x, y); }                                         \
+  HEAD METAL_FUNC constexpr T min(T x, T y) { return fmin(x, y); }                                         \
+  HEAD METAL_FUNC constexpr T fmax3(T x, T y, T z) { return fmax(x, fmax(y, z)); }                         \
+  HEAD METAL_FUNC constexpr T fmin3(T x, T y, T z) { return fmin(x, fmin(y, z)); }                         \
+  HEAD METAL_FUNC constexpr T max3(T x, T y, T z) { return fmax(x, fmax(y, z)); }                          \
+  HEAD METAL_FUNC constexpr T min3(T x, T y, T z) { return fmin(x, fmin(y, z)); }                          \
+  HEAD METAL_FUNC constexpr T fmedian3(T x, T y, T z) { return fmax(fmin(x, y), fmin(fmax(x, y), z)); }    \
+  HEAD METAL_FUNC constexpr T median3(T x, T y, T z) { return fmedian3(x, y, z); }                         \
+  HEAD METAL_FUNC constexpr T fdim(T x, T y) {                                                             \
     return x > y ? static_cast<T>(x - y) : x <= y ? static_cast<T>(0.0f) : static_cast<T>(x + y);     \
   }                                                                                                   \
-  METAL_FUNC constexpr T divide(T x, T y) { return static_cast<T>(x / y); }                           \
-  METAL_FUNC constexpr T clamp(T x, T low, T high) { return fmin(fmax(x, low), high); }               \
-  METAL_FUNC constexpr T saturate(T x) { return fmin(fmax(x, static_cast<T>(0.0f)), static_cast<T>(1.0f)); }
-OPENMPS_MATH_OWN(float, uint)
-OPENMPS_MATH_OWN(half, ushort)
-OPENMPS_MATH_OWN(bfloat, ushort)
+  HEAD METAL_FUNC constexpr T divide(T x, T y) { return static_cast<T>(x / y); }                           \
+  HEAD METAL_FUNC constexpr T clamp(T x, T low, T high) { return fmin(fmax(x, low), high); }               \
+  HEAD METAL_FUNC constexpr T saturate(T x) { return fmin(fmax(x, static_cast<T>(0.0f)), static_cast<T>(1.0f)); }
+OPENMPS_MATH_OWN(OPENMPS_NO_TEMPLATE, float, uint)
+OPENMPS_MATH_OWN(OPENMPS_NO_TEMPLATE, half, ushort)
+OPENMPS_MATH_OWN(OPENMPS_BFLOAT_ONLY, T, ushort)
 #undef OPENMPS_MATH_OWN
 
 #define OPENMPS_MATH_VECTOR_1(name)                                                                   \
@@ -185,7 +191,8 @@ METAL_FUNC float openmps_odd_sum(float a, float b, float c) {
 METAL_FUNC half fma(half a, half b, half c) {
   return static_cast<half>(openmps_odd_sum(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)));
 }
-METAL_FUNC bfloat fma(bfloat a, bfloat b, bfloat c) {
+OPENMPS_BFLOAT_ONLY
+METAL_FUNC T fma(T a, T b, T c) {
   return bfloat(openmps_odd_sum(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)));
 }
 #define OPENMPS_MATH_VECTOR_3(name)                                                                   \
@@ -196,6 +203,15 @@ METAL_FUNC bfloat fma(bfloat a, bfloat b, bfloat c) {
     return r;                                                                                         \
   }
 OPENMPS_MATH_VECTOR_3(fma)
+// Scalars beside vectors stand for vectors of them.
+template <typename T, int N>
+METAL_FUNC vec<T, N> fma(vec<T, N> x, openmps_detail::same<T> y, vec<T, N> z) { return fma(x, vec<T, N>(y), z); }
+template <typename T, int N>
+METAL_FUNC vec<T, N> fma(openmps_detail::same<T> x, vec<T, N> y, vec<T, N> z) { return fma(vec<T, N>(x), y, z); }
+template <typename T, int N>
+METAL_FUNC vec<T, N> fma(vec<T, N> x, vec<T, N> y, openmps_detail::same<T> z) { return fma(x, y, vec<T, N>(z)); }
+template <typename T, int N>
+METAL_FUNC vec<T, N> fma(vec<T, N> x, openmps_detail::same<T> y, openmps_detail::same<T> z) { return fma(x, vec<T, N>(y), vec<T, N>(z)); }
 OPENMPS_MATH_VECTOR_3(fmax3)
 OPENMPS_MATH_VECTOR_3(fmin3)
 OPENMPS_MATH_VECTOR_3(fmedian3)
@@ -207,28 +223,29 @@ METAL_FUNC float frexp(float x, int& exponent) { return openmps_math::frexp(x, e
 METAL_FUNC float ldexp(float x, int k) { return openmps_math::ldexp(x, k); }
 METAL_FUNC int ilogb(float x) { return openmps_math::ilogb(x); }
 METAL_FUNC float nextafter(float x, float y) { return openmps_math::nextafter(x, y); }
-#define OPENMPS_MATH_SMALL(T)                                                                         \
-  METAL_FUNC T modf(T x, T& integral) {                                                        \
+#define OPENMPS_MATH_SMALL(HEAD, T)                                                                         \
+  HEAD METAL_FUNC T modf(T x, T& integral) {                                                        \
     float whole;                                                                                      \
     float fraction = openmps_math::modf(static_cast<float>(x), whole);                                \
     integral = static_cast<T>(whole);                                                                 \
     return static_cast<T>(fraction);                                                                  \
   }                                                                                                   \
-  METAL_FUNC T sincos(T x, T& cosine) {                                                        \
+  HEAD METAL_FUNC T sincos(T x, T& cosine) {                                                        \
     float c;                                                                                          \
     float s = openmps_math::sincos(static_cast<float>(x), c);                                         \
     cosine = static_cast<T>(c);                                                                       \
     return static_cast<T>(s);                                                                         \
   }                                                                                                   \
-  METAL_FUNC T frexp(T x, int& exponent) { return static_cast<T>(openmps_math::frexp(static_cast<float>(x), exponent)); } \
-  METAL_FUNC int ilogb(T x) { return openmps_math::ilogb(static_cast<float>(x)); }
-OPENMPS_MATH_SMALL(half)
-OPENMPS_MATH_SMALL(bfloat)
+  HEAD METAL_FUNC T frexp(T x, int& exponent) { return static_cast<T>(openmps_math::frexp(static_cast<float>(x), exponent)); } \
+  HEAD METAL_FUNC int ilogb(T x) { return openmps_math::ilogb(static_cast<float>(x)); }
+OPENMPS_MATH_SMALL(OPENMPS_NO_TEMPLATE, half)
+OPENMPS_MATH_SMALL(OPENMPS_BFLOAT_ONLY, T)
 #undef OPENMPS_MATH_SMALL
 // Out of float's range before the one rounding only where the result is 0 or infinite in half too; bfloat
 // has float's range, and its subnormals are rounded from float's exact ones or below half of the smallest.
 METAL_FUNC half ldexp(half x, int k) { return static_cast<half>(openmps_math::ldexp(static_cast<float>(x), k)); }
-METAL_FUNC bfloat ldexp(bfloat x, int k) { return bfloat(openmps_math::ldexp(static_cast<float>(x), k)); }
+OPENMPS_BFLOAT_ONLY
+METAL_FUNC T ldexp(T x, int k) { return bfloat(openmps_math::ldexp(static_cast<float>(x), k)); }
 
 template <typename T, int N>
 METAL_FUNC vec<T, N> modf(vec<T, N> x, vec<T, N>& integral) {

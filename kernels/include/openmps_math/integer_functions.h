@@ -142,7 +142,7 @@ METAL_FUNC constexpr uint mad24(uint a, uint b, uint c) { return a * b + c; }
     return r;                                                              \
   }                                                                        \
   template <typename T, int N>                                             \
-  METAL_FUNC constexpr vec<T, N> name(vec<T, N> a, detail::same<T> b) { return name(a, vec<T, N>(b)); }
+  METAL_FUNC constexpr vec<T, N> name(vec<T, N> a, openmps_detail::same<T> b) { return name(a, vec<T, N>(b)); }
 #define OPENMPS_INTEGER_VECTOR_3(name)                                                  \
   template <typename T, int N>                                                          \
   METAL_FUNC constexpr vec<T, N> name(vec<T, N> a, vec<T, N> b, vec<T, N> c) {          \

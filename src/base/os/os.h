@@ -53,7 +53,9 @@ static inline void mps_os_cpu_relax(void) {
 MPS_WARN_UNUSED mps_status mps_os_at_fork(void (*child)(void));
 /* Runs at exit() of the process, not in a forked child. */
 MPS_WARN_UNUSED mps_status mps_os_at_exit(void (*function)(void));
-/* Directory of the shared object (or program) that holds this code, without the last slash. NOT_FOUND. */
+/* The shared object (or program) that holds this code. NOT_FOUND. */
+MPS_WARN_UNUSED mps_status mps_os_library_path(char *out_path, size_t capacity);
+/* Its directory, without the last slash. NOT_FOUND. */
 MPS_WARN_UNUSED mps_status mps_os_library_directory(char *out_path, size_t capacity);
 
 #endif

@@ -34,15 +34,20 @@ mps_status mps_os_at_exit(void (*function)(void)) {
   return MPS_STATUS_OK;
 }
 
-mps_status mps_os_library_directory(char *out_path, size_t capacity) {
+mps_status mps_os_library_path(char *out_path, size_t capacity) {
   Dl_info info;
   char resolved[PATH_MAX];
   if (!dladdr((void *)(uintptr_t)&mps_os_library_directory, &info) || !info.dli_fname || !realpath(info.dli_fname, resolved)) {
     return mps_error_set(MPS_STATUS_NOT_FOUND, "cannot tell where the OpenMPS library lies; set OPENMPS_KERNEL_PATH");
   }
-  char *slash = strrchr(resolved, '/');
-  if (slash && slash != resolved) *slash = 0;
   if (strlen(resolved) >= capacity) return mps_error_set(MPS_STATUS_NOT_FOUND, "the path %s is too long", resolved);
   memcpy(out_path, resolved, strlen(resolved) + 1);
   return MPS_STATUS_OK;
+}
+
+mps_status mps_os_library_directory(char *out_path, size_t capacity) {
+  mps_status status = mps_os_library_path(out_path, capacity);
+  char *slash = status == MPS_STATUS_OK ? strrchr(out_path, '/') : NULL;
+  if (slash && slash != out_path) *slash = 0;
+  return status;
 }

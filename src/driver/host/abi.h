@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define MPS_HOST_ABI_VERSION 1
+#define MPS_HOST_ABI_VERSION 2
 
 /* No include here: kernels are compiled with -nostdinc. */
 typedef struct mps_host_dispatch {
@@ -24,7 +24,31 @@ typedef struct mps_host_dispatch {
   unsigned long long begin[3];        /* the box to run: first thread, */
   unsigned long long end[3];          /* and one behind the last */
   void *const *threadgroup;           /* memory of [[threadgroup(n)]] arguments */
+  const struct mps_host_services *services; /* set for kernels whose threads work together */
+  void *state;                              /* the driver's, for run_group */
 } mps_host_dispatch;
+
+/* What a thread learns where threads of its simdgroup meet. */
+typedef struct mps_host_meeting {
+  const unsigned char *values; /* the value of lane i at i * bytes; of inactive lanes undefined. Until this thread's next meeting or barrier */
+  unsigned int active;         /* a bit for each lane that takes part, the caller's among them */
+  unsigned int lane;           /* the caller's */
+} mps_host_meeting;
+
+#define MPS_HOST_MEETING_BYTES 64 /* of one lane's value, at most */
+
+/* What the driver does for threads of one threadgroup. A thread that is in no group (a group of one) is a simdgroup of one lane.
+ * `site`: an address that stands for the place in the kernel; threads meet that are at the same one. */
+typedef struct mps_host_services {
+  /* Runs function(context, i) for each i < count, all side by side; 0: none was run, for want of memory. */
+  int (*run_group)(const mps_host_dispatch *dispatch, unsigned int count, void (*function)(void *context, unsigned int index), void *context);
+  void (*barrier)(void);
+  void (*meet)(const void *value, unsigned int bytes, const void *site, mps_host_meeting *out);
+  unsigned int (*lane)(void);
+  /* Around a loop in which threads meet: those behind in iterations go first. Returns the iteration count, for the thread to raise. */
+  unsigned int *(*enter_loop)(const void *site);
+  void (*leave_loop)(void);
+} mps_host_services;
 
 typedef void (*mps_host_entry)(const mps_host_dispatch *dispatch);
 
@@ -43,6 +67,7 @@ typedef struct mps_host_library_table {
   unsigned int abi_version;
   unsigned int function_count;
   const mps_host_function *const *functions;
+  const void **services; /* where the driver puts its mps_host_services; NULL: no kernel asks for them */
 } mps_host_library_table;
 
 #if defined(__cplusplus)

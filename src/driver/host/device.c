@@ -12,6 +12,8 @@
 static void close_device(mps_driver_device *device) {
   mps_host_device *host = (mps_host_device *)device;
   mps_host_workers_destroy(host->workers);
+  mps_host_threadgroup_drain(&host->threadgroups);
+  mps_mutex_fini(&host->threadgroups.lock);
   mps_host_unload_library(atomic_load(&host->builtin));
   mps_mutex_fini(&host->mutex);
   free(host);
@@ -170,6 +172,7 @@ static mps_status open_device(mps_driver_device **out_device) {
     return status;
   }
   mps_mutex_init(&host->mutex);
+  mps_mutex_init(&host->threadgroups.lock);
   char path[MPS_HOST_PATH_BYTES + 64];
   const char *level;
   /* Missing kernels are reported by whoever needs them: the level is only for people here. */

@@ -17,6 +17,8 @@ typedef struct dispatch {
   unsigned long long lengths[MAX_BUFFERS];
   uint64_t groups[3]; /* threadgroups in the grid */
   uint32_t pieces[3]; /* boxes a dimension */
+  mps_host_threadgroup_pool *pool; /* NULL: each thread is for itself */
+  _Atomic bool out_of_memory;      /* some groups were not run */
 } dispatch;
 
 uint32_t mps_host_chunk_count(const mps_host_workers *workers, double cost, uint64_t most) {
@@ -37,7 +39,7 @@ static void set_threadgroup_memory(const mps_step_dispatch *step, void *scratch,
 }
 
 static void run_box(void *context, uint32_t chunk, void *scratch) {
-  const dispatch *d = context;
+  dispatch *d = context;
   const mps_step_dispatch *step = d->step;
   void *threadgroup[MAX_THREADGROUP_ARGUMENTS];
   set_threadgroup_memory(step, scratch, threadgroup);
@@ -55,7 +57,19 @@ static void run_box(void *context, uint32_t chunk, void *scratch) {
     call.begin[i] = first * step->group[i];
     call.end[i] = end < step->threads[i] ? end : step->threads[i];
   }
-  ((mps_host_entry)step->function->entry)(&call);
+  if (!d->pool) {
+    ((mps_host_entry)step->function->entry)(&call);
+    return;
+  }
+  mps_host_group_state state = {0};
+  if (mps_host_threadgroup_take(d->pool, &state.group) == MPS_STATUS_OK) {
+    call.services = &mps_host_group_services;
+    call.state = &state;
+    ((mps_host_entry)step->function->entry)(&call);
+    mps_host_threadgroup_give(d->pool, state.group);
+    if (!state.failed) return;
+  }
+  atomic_store(&d->out_of_memory, true);
 }
 
 /* Outer dimensions are cut first: what a box reads and writes stays in one piece. */
@@ -78,12 +92,6 @@ static mps_status check(const mps_step_dispatch *step) {
                          (unsigned)step->argument_count, MAX_BUFFERS, (unsigned long long)bytes, MPS_HOST_SCRATCH_BYTES,
                          step->function->entry ? "" : ", and no compiled code for this machine");
   }
-  bool cooperates = step->function->flags & (MPS_FUNCTION_USES_BARRIER | MPS_FUNCTION_USES_SIMDGROUP);
-  if (cooperates && (uint64_t)step->group[0] * step->group[1] * step->group[2] > 1) {
-    return mps_error_set(MPS_STATUS_NOT_IMPLEMENTED,
-                         "kernel '%s' uses barriers or simdgroup functions: it runs with one thread a threadgroup only, not with "
-                         "%u x %u x %u", step->function->name, step->group[0], step->group[1], step->group[2]);
-  }
   for (unsigned i = 0; i < 3; i++) {
     if (step->threads[i] <= UINT32_MAX || (step->function->flags & MPS_FUNCTION_64_BIT_GRID)) continue;
     return mps_error_set(MPS_STATUS_INTERNAL_ERROR, "%s: %llu threads in dimension %u, but its position in the grid has 32 bits",
@@ -97,6 +105,8 @@ mps_status mps_host_run_dispatch(mps_driver_queue *queue, const mps_step_dispatc
   if (status != MPS_STATUS_OK) return status;
   dispatch d;
   d.step = step;
+  d.pool = step->function->flags & (MPS_FUNCTION_USES_BARRIER | MPS_FUNCTION_USES_SIMDGROUP) ? &queue->device->threadgroups : NULL;
+  atomic_init(&d.out_of_memory, false);
   for (uint32_t i = 0; i < step->argument_count; i++) {
     d.buffers[i] = (void *)(uintptr_t)step->arguments[i].address;
     d.lengths[i] = step->arguments[i].length;
@@ -114,5 +124,7 @@ mps_status mps_host_run_dispatch(mps_driver_queue *queue, const mps_step_dispatc
   double cost = step->step.cost > 0 ? step->step.cost : (double)step->threads[0] * (double)step->threads[1] * (double)step->threads[2];
   uint32_t wanted = mps_host_chunk_count(mps_host_region_workers(queue->region), cost, most);
   mps_host_region_run(queue->region, cut(&d, wanted), cost, run_box, &d);
-  return MPS_STATUS_OK;
+  if (!atomic_load(&d.out_of_memory)) return MPS_STATUS_OK;
+  return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "kernel '%s': no memory for the stacks of threadgroups of %u x %u x %u threads",
+                       step->function->name, step->group[0], step->group[1], step->group[2]);
 }

@@ -13,6 +13,7 @@
 #include "driver/driver.h"
 #include "driver/host/abi.h"
 #include "driver/host/pointwise.h"
+#include "driver/host/threadgroup.h"
 #include "driver/host/workers.h"
 #include "driver/parallel.h"
 
@@ -28,6 +29,7 @@ typedef struct mps_host_device {
   mps_host_workers *workers;
   mps_mutex mutex; /* of builtin */
   mps_driver_library *_Atomic builtin;
+  mps_host_threadgroup_pool threadgroups;
 } mps_host_device;
 
 struct mps_driver_library {

@@ -85,6 +85,7 @@ mps_status mps_host_library_create(const mps_host_library_table *table, const ch
     mps_host_unload_library(library);
     return status;
   }
+  if (table->services) *table->services = &mps_host_group_services;
   find_conversions(library);
   *out_library = library;
   return MPS_STATUS_OK;

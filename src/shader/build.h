@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * build: from Metal source to loaded code, by way of the cache.
+ */
+#ifndef OPENMPS_SHADER_BUILD_H
+#define OPENMPS_SHADER_BUILD_H
+
+#include "driver/driver.h"
+
+/* `name`: what messages call the source. *out_cached: no compiler was started. COMPILE_ERROR with the compiler's messages. */
+MPS_WARN_UNUSED mps_status mps_build(mps_driver_device *driver, const char *source, const char *name, mps_driver_library **out_code,
+                                     bool *out_cached);
+
+#endif
