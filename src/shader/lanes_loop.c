@@ -76,7 +76,8 @@ static void add_body(const lanes_function *f, natural_loop *loop, uint32_t from)
 }
 
 /* The loop with this header. *out_found: there is one. */
-static mps_status read_loop(const lanes_function *f, uint32_t header, const uint64_t *dominators, size_t words, natural_loop *loop, bool *out_found) {
+static mps_status read_loop(const lanes_function *f, uint32_t header, const uint64_t *dominators, size_t words, natural_loop *loop,
+                            bool *out_found) {
   *loop = (natural_loop){.header = header, .blocks = lanes_allocate(f->module, f->blocks.count)};
   *out_found = false;
   if (!loop->blocks) return no_memory();
@@ -170,7 +171,8 @@ static uint32_t next_block(const lanes_function *f, const natural_loop *loops, u
 
 /* A block comes before those behind it, and all of a loop before what is behind the loop. */
 static mps_status rank_instructions(lanes_function *f, const natural_loop *loops, uint32_t loop_count) {
-  uint32_t *stack = lanes_allocate(f->module, f->blocks.count * sizeof *stack), *order = lanes_allocate(f->module, f->blocks.count * sizeof *order);
+  uint32_t *stack = lanes_allocate(f->module, f->blocks.count * sizeof *stack);
+  uint32_t *order = lanes_allocate(f->module, f->blocks.count * sizeof *order);
   bool *seen = lanes_allocate(f->module, f->blocks.count);
   if (!stack || !order || !seen) return no_memory();
   uint32_t depth = 1, count = 0, rank = 1;

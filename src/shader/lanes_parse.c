@@ -143,7 +143,8 @@ static mps_status read_head(lanes_function *f) {
   lanes_span name = first_word(behind(rest, group));
   const lanes_span *attributes = mps_map_get(&f->module->attributes, name.at, name.length);
   if (!attributes) return MPS_STATUS_OK;
-  if (lanes_find(*attributes, "strictfp") < attributes->length) return lanes_refuse("@%.*s has strict floating point", LANES_SPAN(f->definition->name));
+  if (lanes_find(*attributes, "strictfp") < attributes->length)
+    return lanes_refuse("@%.*s has strict floating point", LANES_SPAN(f->definition->name));
   return keep_strings(f, *attributes);
 }
 
@@ -258,7 +259,8 @@ static mps_status read_collective(lanes_function *f, lanes_instruction *i, lanes
   site->name = (lanes_span){callee.at + sizeof collective - 1, open - (sizeof collective - 1)};
   site->barrier = lanes_is(site->name, "barrier");
   site->exchange = !site->barrier && !lanes_is(site->name, "simdgroup_barrier");
-  if (!bracketed(behind(callee, open), &arguments)) return lanes_refuse("a call of mps_collective_%.*s was not understood", LANES_SPAN(site->name));
+  if (!bracketed(behind(callee, open), &arguments))
+    return lanes_refuse("a call of mps_collective_%.*s was not understood", LANES_SPAN(site->name));
   return site->exchange ? read_operands(f, site, arguments) : MPS_STATUS_OK;
 }
 

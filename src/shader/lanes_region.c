@@ -224,7 +224,8 @@ uint32_t lanes_place(lanes_function *f, uint64_t bytes_per_thread) {
 
 static mps_status place_value(lanes_function *f, lanes_value *v) {
   uint64_t bytes = lanes_type_bytes(f->module, v->type), step = 1;
-  if (bytes == 0 || bytes > 4096) return lanes_refuse("%%%.*s is kept over a meeting and has the type '%.*s'", LANES_SPAN(v->name), LANES_SPAN(v->type));
+  if (bytes == 0 || bytes > 4096)
+    return lanes_refuse("%%%.*s is kept over a meeting and has the type '%.*s'", LANES_SPAN(v->name), LANES_SPAN(v->type));
   while (step < bytes) step *= 2;
   v->bytes = (uint32_t)step;
   v->offset = lanes_place(f, step);

@@ -11,7 +11,9 @@
 #define MAX_DEPTH 16
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-static bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '.' || c == '$' || c == '-'; }
+static bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '.' || c == '$' || c == '-';
+}
 
 static lanes_span behind(lanes_span text, size_t length) { return (lanes_span){text.at + length, text.length - length}; }
 

@@ -82,12 +82,14 @@ static void put_first(group_writer *w) {
     "  br i1 %%in, label %%key, label %%lane.end\n",
     w->f->number, LANES_SPAN(w->f->attributes));
   lanes_put(w->out,
-    "key:\n  %%i.wide = zext nneg i32 %%i to i64\n  %%at = getelementptr inbounds i32, ptr %%next, i64 %%i.wide\n  %%site = load i32, ptr %%at, align 4\n"
+    "key:\n  %%i.wide = zext nneg i32 %%i to i64\n"
+    "  %%at = getelementptr inbounds i32, ptr %%next, i64 %%i.wide\n  %%site = load i32, ptr %%at, align 4\n"
     "  %%row = mul i32 %%site, %u\n  %%index = add i32 %%row, %%w\n  %%index.wide = zext i32 %%index to i64\n"
     "  %%key.at = getelementptr inbounds i32, ptr @mps_group_%u.keys, i64 %%index.wide\n  %%key.word = load i32, ptr %%key.at, align 4\n"
     "  %%used = icmp ne i32 %%key.word, 0\n  %%counted = and i1 %%used, %%counts\n  br i1 %%counted, label %%count, label %%compare\n"
     "count:\n  %%count.offset = zext i32 %%key.word to i64\n  %%count.base = getelementptr inbounds i8, ptr %%storage, i64 %%count.offset\n"
-    "  %%count.at = getelementptr inbounds i32, ptr %%count.base, i64 %%i.wide\n  %%count.word = load i32, ptr %%count.at, align 4\n  br label %%compare\n",
+    "  %%count.at = getelementptr inbounds i32, ptr %%count.base, i64 %%i.wide\n"
+    "  %%count.word = load i32, ptr %%count.at, align 4\n  br label %%compare\n",
     words, w->f->number);
   lanes_put(w->out,
     "compare:\n  %%value = phi i32 [ %%key.word, %%key ], [ %%count.word, %%count ]\n  %%bit = shl nuw i32 1, %%i\n"
@@ -108,7 +110,8 @@ static void put_alike(group_writer *w) {
     "loop:\n  %%i = phi i64 [ 0, %%begin ], [ %%after, %%on ]\n  %%at = getelementptr inbounds i8, ptr %%values, i64 %%i\n"
     "  %%next = getelementptr inbounds i8, ptr %%at, i64 %%bytes\n  %%one = load i8, ptr %%at, align 1\n  %%other = load i8, ptr %%next, align 1\n"
     "  %%same = icmp eq i8 %%one, %%other\n  br i1 %%same, label %%on, label %%stop\non:\n  %%after = add nuw nsw i64 %%i, 1\n"
-    "  %%more = icmp ult i64 %%after, %%end\n  br i1 %%more, label %%loop, label %%stop\nstop:\n  %%result = phi i1 [ false, %%loop ], [ true, %%on ]\n"
+    "  %%more = icmp ult i64 %%after, %%end\n  br i1 %%more, label %%loop, label %%stop\nstop:\n"
+    "  %%result = phi i1 [ false, %%loop ], [ true, %%on ]\n"
     "  ret i1 %%result\n}\n\n",
     w->f->number, LANES_SPAN(w->f->attributes));
 }
@@ -117,8 +120,9 @@ static void put_alike(group_writer *w) {
 /* One lane goes on from the site where it is. */
 static void put_step(group_writer *w) {
   const lanes_function *f = w->f;
-  lanes_put(w->out, "define internal i32 @mps_group_%u.step(ptr %%context, i32 %%thread, ptr %%m.storage, i64 %%slot, i32 %%first, i32 %%site) noinline nounwind %.*s{\n"
-            "begin:\n  switch i32 %%site, label %%never [\n", f->number, LANES_SPAN(f->attributes));
+  lanes_put(w->out,
+            "define internal i32 @mps_group_%u.step(ptr %%context, i32 %%thread, ptr %%m.storage, i64 %%slot, i32 %%first, i32 %%site) "
+            "noinline nounwind %.*s{\nbegin:\n  switch i32 %%site, label %%never [\n", f->number, LANES_SPAN(f->attributes));
   for (uint32_t s = 0; s < f->site_count; s++) lanes_put(w->out, "    i32 %u, label %%site%u\n", s, s);
   lanes_put(w->out, "  ]\nnever:\n  unreachable\n");
   for (uint32_t s = 0; s < f->site_count; s++) {
@@ -127,7 +131,8 @@ static void put_step(group_writer *w) {
     lanes_put(w->out, "site%u:\n", s);
     for (uint32_t u = 0; u < region->uniform_count; u++)
       lanes_put_load(w->out, &f->values.items[region->uniforms[u]], "%slot", w->numbers->access, &w->temporaries);
-    lanes_put(w->out, "  %%exit%u = call i32 @mps_group_%u.region%u(ptr %%context, i32 %%thread, ptr %%m.storage, i64 %%slot, i32 %%first", s, f->number, s);
+    lanes_put(w->out, "  %%exit%u = call i32 @mps_group_%u.region%u(ptr %%context, i32 %%thread, ptr %%m.storage, i64 %%slot, i32 %%first",
+              s, f->number, s);
     for (uint32_t u = 0; u < region->uniform_count; u++)
       lanes_put(w->out, ", %.*s %%m.v%u", LANES_SPAN(f->values.items[region->uniforms[u]].type), first + u);
     lanes_put(w->out, ") noinline\n  ret i32 %%exit%u\n", s);
@@ -178,7 +183,9 @@ static void put_loop_checks(group_writer *w, uint32_t site, const bool *unlike, 
   for (uint32_t l = 0; l < s->loop_count; l++) {
     if (unlike && !unlike[s->loops[l]]) continue;
     uint32_t n = w->temporaries++;
-    lanes_put(w->out, "  %%m.s%u = getelementptr inbounds i8, ptr %%m.storage, i64 %u\n  %%same.%s.%u = call i1 @mps_group_%u.alike(ptr %%m.s%u, i64 4)\n"
+    lanes_put(w->out,
+              "  %%m.s%u = getelementptr inbounds i8, ptr %%m.storage, i64 %u\n"
+              "  %%same.%s.%u = call i1 @mps_group_%u.alike(ptr %%m.s%u, i64 4)\n"
               "  br i1 %%same.%s.%u, label %%rounds.%s.%u, label %%%s\nrounds.%s.%u:\n",
               n, w->f->loops.items[s->loops[l]].offset, label, l, w->f->number, n, label, l, label, l, other, label, l);
   }
@@ -227,7 +234,8 @@ static void put_fast(group_writer *w, uint32_t s) {
     lanes_put_load(w->out, &f->values.items[region->uniforms[u]], "0", w->numbers->access, &w->temporaries);
   lanes_put(w->out, "  br label %%loop%u\nloop%u:\n  %%i%u = phi i32 [ 0, %%fast%u ], [ %%after%u, %%loop%u ]\n", s, s, s, s, s, s);
   lanes_put(w->out, "  %%slot%u = zext nneg i32 %%i%u to i64\n  %%thread%u = or disjoint i32 %%first, %%i%u\n", s, s, s, s);
-  lanes_put(w->out, "  %%exit%u = call i32 @mps_group_%u.region%u(ptr %%context, i32 %%thread%u, ptr %%m.storage, i64 %%slot%u, i32 %%first", s, f->number, s, s, s);
+  lanes_put(w->out, "  %%exit%u = call i32 @mps_group_%u.region%u(ptr %%context, i32 %%thread%u, ptr %%m.storage, i64 %%slot%u, i32 %%first",
+            s, f->number, s, s, s);
   for (uint32_t u = 0; u < region->uniform_count; u++)
     lanes_put(w->out, ", %.*s %%m.v%u", LANES_SPAN(f->values.items[region->uniforms[u]].type), first + u);
   lanes_put(w->out, ") alwaysinline\n");
@@ -252,7 +260,9 @@ static void put_together(group_writer *w, uint32_t s) {
   put_loop_checks(w, s, NULL, label, other);
   for (uint32_t u = 0; u < region->uniform_count; u++) {
     const lanes_value *v = &w->f->values.items[region->uniforms[u]];
-    lanes_put(w->out, "  %%m.s%u = getelementptr inbounds i8, ptr %%m.storage, i64 %u\n  %%same%u.%u = call i1 @mps_group_%u.alike(ptr %%m.s%u, i64 %u)\n"
+    lanes_put(w->out,
+              "  %%m.s%u = getelementptr inbounds i8, ptr %%m.storage, i64 %u\n"
+              "  %%same%u.%u = call i1 @mps_group_%u.alike(ptr %%m.s%u, i64 %u)\n"
               "  br i1 %%same%u.%u, label %%alike%u.%u, label %%%s\nalike%u.%u:\n",
               w->temporaries, v->offset, s, u, w->f->number, w->temporaries, v->bytes, s, u, s, u, other, s, u);
     w->temporaries++;
@@ -270,7 +280,8 @@ static void put_ready(group_writer *w) {
     f->number, f->exchange_count + 1, f->barrier_end, f->number, f->number);
   lanes_put(w->out,
     "ready:\n  %%pause.mask = call i32 @mps_group_%u.mask(ptr %%next, i32 %u, i32 %u)\n"
-    "  call void @mps_group_%u.resume(ptr %%context, i32 %%first, ptr %%m.storage, i32 %%pause.mask)\n  %%low = call i32 @mps_group_%u.lowest(ptr %%next)\n  %%high = call i32 @mps_group_%u.highest(ptr %%next)\n"
+    "  call void @mps_group_%u.resume(ptr %%context, i32 %%first, ptr %%m.storage, i32 %%pause.mask)\n"
+    "  %%low = call i32 @mps_group_%u.lowest(ptr %%next)\n  %%high = call i32 @mps_group_%u.highest(ptr %%next)\n"
     "  %%meet = icmp ule i32 %%low, %u\n  br i1 %%meet, label %%meeting, label %%wait\n"
     "meeting:\n  %%meeting.mask = call i32 @mps_group_%u.mask(ptr %%next, i32 1, i32 %u)\n"
     "  %%active = call i32 @mps_group_%u.first(ptr %%m.storage, ptr %%next, i32 %%meeting.mask)\n"
@@ -289,8 +300,10 @@ static void put_ready(group_writer *w) {
     if (s <= f->exchange_count) {
       lanes_put(w->out, "mixed%u:\n", s);
       put_exchange(w, s, "%active");
-      lanes_put(w->out, "  %%all%u = icmp eq i32 %%active, -1\n  br i1 %%all%u, label %%together%u, label %%resume%u\nresume%u:\n", s, s, s, s, s);
-      lanes_put(w->out, "  call void @mps_group_%u.resume(ptr %%context, i32 %%first, ptr %%m.storage, i32 %%active)\n  br label %%ready\n", f->number);
+      lanes_put(w->out, "  %%all%u = icmp eq i32 %%active, -1\n  br i1 %%all%u, label %%together%u, label %%resume%u\nresume%u:\n",
+                s, s, s, s, s);
+      lanes_put(w->out, "  call void @mps_group_%u.resume(ptr %%context, i32 %%first, ptr %%m.storage, i32 %%active)\n  br label %%ready\n",
+                f->number);
     }
     put_together(w, s);
   }
@@ -321,7 +334,9 @@ static void put_simdgroup(group_writer *w) {
 /* ---- a group ---- */
 static void put_group(group_writer *w) {
   const lanes_function *f = w->f;
-  lanes_put(w->out, "@mps_group_%u_bytes = hidden constant i32 %u\n\ndefine hidden void @mps_group_%u(ptr %%context, i32 %%threads, ptr %%storage) nounwind %.*s{\n"
+  lanes_put(w->out,
+            "@mps_group_%u_bytes = hidden constant i32 %u\n\n"
+            "define hidden void @mps_group_%u(ptr %%context, i32 %%threads, ptr %%storage) nounwind %.*s{\n"
             "begin:\n  %%rounded = add i32 %%threads, 31\n  %%count = lshr i32 %%rounded, 5\n  %%none = icmp eq i32 %%threads, 0\n"
             "  br i1 %%none, label %%end, label %%start\n", f->number, (unsigned)(f->bytes / LANES_WIDTH), f->number, LANES_SPAN(f->attributes));
   lanes_put(w->out, /* a full simdgroup begins at site 0; lanes that a partial one does not have are done */

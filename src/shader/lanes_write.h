@@ -16,7 +16,8 @@ typedef struct lanes_numbers {
   uint32_t loop;   /* of the loop over lanes */
 } lanes_numbers;
 
-/* Writes the function of the region behind a site: i32 (context, thread, storage, slot, first thread of the simdgroup, uniform values...): the site that it comes to. */
+/* Writes the function of the region behind a site: i32 (context, thread, storage, slot, first thread of the simdgroup, values that are alike
+ * in all lanes...): the site that it comes to. */
 MPS_WARN_UNUSED mps_status lanes_write_region(const lanes_function *f, uint32_t site, const lanes_numbers *numbers, lanes_text *out);
 
 /* Reads a kept value of thread `slot` from %m.storage; it is %m.v<number returned>. */

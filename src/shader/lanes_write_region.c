@@ -57,7 +57,8 @@ static void put_store(region_writer *w, lanes_span type, uint32_t offset, uint32
 /* ---- instructions ---- */
 /* What may stay of an instruction's metadata; of one that is moved only what says nothing of where it was. */
 static void put_metadata(region_writer *w, lanes_span all, bool moved) {
-  static const char *const kept[] = {"!tbaa ", "!fpmath ", "!range ", "!nonnull ", "!noundef ", "!align ", "!llvm.loop ", "!prof ", "!unpredictable "};
+  static const char *const kept[] = {"!tbaa ",  "!fpmath ",    "!range ", "!nonnull ",      "!noundef ",
+                                     "!align ", "!llvm.loop ", "!prof ",  "!unpredictable "};
   while (all.length > 2) {
     lanes_span rest = {all.at + 2, all.length - 2};
     size_t end = lanes_find(rest, ", !");
@@ -67,7 +68,9 @@ static void put_metadata(region_writer *w, lanes_span all, bool moved) {
   }
 }
 
-static const lanes_reference *references_of(const lanes_function *f, const lanes_instruction *i) { return &f->references.items[i->first_reference]; }
+static const lanes_reference *references_of(const lanes_function *f, const lanes_instruction *i) {
+  return &f->references.items[i->first_reference];
+}
 
 /* Part of an instruction's text with names as they are now. `loaded` numbers the first temporary of its kept operands. */
 static void put_range(region_writer *w, const lanes_instruction *i, uint32_t begin, uint32_t end, const uint32_t *loaded) {
@@ -202,7 +205,8 @@ static void put_round(region_writer *w, const lanes_instruction *i) {
   if (i->round == 'e') lanes_put(w->out, "  store i32 0, ptr %%m.c%u\n", i->loop);
   if (i->round != 'n') return;
   uint32_t n = w->temporaries++;
-  lanes_put(w->out, "  %%m.q%u = load i32, ptr %%m.c%u\n  %%m.k%u = add i32 %%m.q%u, 1\n  store i32 %%m.k%u, ptr %%m.c%u\n", n, i->loop, n, n, n, i->loop);
+  lanes_put(w->out, "  %%m.q%u = load i32, ptr %%m.c%u\n  %%m.k%u = add i32 %%m.q%u, 1\n  store i32 %%m.k%u, ptr %%m.c%u\n",
+            n, i->loop, n, n, n, i->loop);
 }
 
 /* Whether rounds of the loop are counted in the region. */

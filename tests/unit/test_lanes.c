@@ -327,6 +327,17 @@ static void refuses_meetings_elsewhere(void) {
                 "  store <vscale x 4 x i32> %3, ptr %4\n" TAIL, "kept over a meeting");
 }
 
+#define ROUND(what) "  call void @mps_collective_loop_" what "(i32 noundef 7)\n"
+
+static void refuses_loops_that_are_not_in_each_other(void) {
+  check_refused(HEAD ROUND("next") TAIL, "counted loops");
+  check_refused(HEAD ROUND("leave") TAIL, "counted loops");
+  check_refused(HEAD ROUND("stop") TAIL, "not understood");
+  check_refused(HEAD "  call void @mps_collective_loop_enter(i32 %1)\n" TAIL, "no constant name");
+  check_refused(HEAD ROUND("enter") "  %3 = icmp eq i32 %1, 0\n  br i1 %3, label %4, label %5\n\n4:\n" ROUND("leave") "  br label %5\n\n5:\n" TAIL,
+                "from within a counted loop");
+}
+
 static void keeps_other_text(void) {
   const char *text = "source_filename = \"x\"\ndefine i32 @f() {\n  ret i32 1\n}\n@mps_group_0_bytes = external constant i32\n"
                      "declare void @mps_group_0(ptr, i32, ptr)\n" HEAD "  call void @mps_collective_barrier(i32 1)\n" TAIL "!0 = !{i32 1}\n";
@@ -353,6 +364,7 @@ int main(void) {
   RUN(keeps_other_text);
   RUN(refuses_what_it_does_not_know);
   RUN(refuses_meetings_elsewhere);
+  RUN(refuses_loops_that_are_not_in_each_other);
   RUN(agrees_with_threads);
   RUN(agrees_when_optimized_before);
   mps_temporary_remove(folder);
