@@ -146,7 +146,7 @@ static mps_status read_table_line(lanes_module *m, lanes_span line) {
   static const char is_type[] = " = type ";
   bool attributes = lanes_starts(line, "attributes #");
   size_t at = lanes_find(line, attributes ? " = {" : is_type);
-  if (at == line.length) return MPS_STATUS_OK;
+  if (at == line.length || line.length < at + 5) return MPS_STATUS_OK;
   if (!attributes) {
     size_t value = at + sizeof is_type - 1;
     return keep(m, &m->types, (lanes_span){line.at, at}, (lanes_span){line.at + value, line.length - value});
@@ -169,6 +169,7 @@ static mps_status read_definition(lanes_module *m, lanes_span line, lanes_span *
 
 mps_status lanes_module_read(lanes_module *m, const char *text, size_t length) {
   *m = (lanes_module){.text = {text, length}};
+  if (memchr(text, 0, length)) return lanes_refuse("the text holds a 0");
   if (length > (size_t)1 << 30) return lanes_refuse("the text has %zu bytes", length);
   lanes_span rest = m->text, line;
   while (next_line(&rest, &line)) {

@@ -46,7 +46,7 @@ typedef struct mps_lanes_result {
   uint32_t function_count;
 } mps_lanes_result;
 
-/* NOT_IMPLEMENTED: lane loops are not possible, with the reason; use fibers. Also without any mps_threads_<n>: the text comes back. */
+/* text[length] is 0, as mps_file_read leaves it. NOT_IMPLEMENTED: lane loops are not possible, with the reason; use fibers. Also without any mps_threads_<n>: the text comes back. */
 MPS_WARN_UNUSED mps_status mps_lanes_transform(const char *text, size_t length, mps_lanes_result *out_result);
 void mps_lanes_result_free(mps_lanes_result *result); /* accepts a zeroed one */
 

@@ -38,6 +38,11 @@ void lanes_put_span(lanes_text *text, lanes_span span);
 #define LANES_SPAN(span) (int)(span).length, (span).at /* for %.*s */
 bool lanes_is(lanes_span span, const char *text);
 bool lanes_starts(lanes_span span, const char *text);
+/* Without its first `length` characters. */
+static inline lanes_span lanes_behind(lanes_span text, size_t length) {
+  if (length > text.length) length = text.length;
+  return (lanes_span){text.at + length, text.length - length};
+}
 /* Where `what` begins in the span, or its length. */
 size_t lanes_find(lanes_span span, const char *what);
 

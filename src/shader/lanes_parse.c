@@ -8,10 +8,8 @@
 
 #include "shader/lanes_internal.h"
 
-static lanes_span behind(lanes_span text, size_t length) { return (lanes_span){text.at + length, text.length - length}; }
-
 static lanes_span trimmed(lanes_span text) {
-  while (text.length && (text.at[0] == ' ' || text.at[0] == '\t')) text = behind(text, 1);
+  while (text.length && (text.at[0] == ' ' || text.at[0] == '\t')) text = lanes_behind(text, 1);
   while (text.length && strchr(" \t\r\n", text.at[text.length - 1])) text.length--;
   return text;
 }
@@ -31,7 +29,7 @@ static bool is_name(char c) {
 static size_t read_name(lanes_span text, lanes_span *name) {
   size_t length = 0;
   if (text.length && text.at[0] == '"') {
-    lanes_span inner = behind(text, 1);
+    lanes_span inner = lanes_behind(text, 1);
     *name = (lanes_span){inner.at, lanes_find(inner, "\"")};
     return name->length < inner.length ? name->length + 2 : 0;
   }
@@ -77,13 +75,14 @@ static bool next_item(lanes_span *list, lanes_span *item) {
     else if (c == ',' && depth == 0) break;
   }
   *item = trimmed((lanes_span){list->at, i});
-  *list = behind(*list, i < list->length ? i + 1 : i);
+  *list = lanes_behind(*list, i < list->length ? i + 1 : i);
   return true;
 }
 
 /* What is in the brackets that begin here. */
 static bool bracketed(lanes_span text, lanes_span *inside) {
   size_t depth = 0;
+  if (text.length == 0 || !strchr("([{<", text.at[0])) return false;
   for (size_t i = 0; i < text.length; i++) {
     if (strchr("([{<", text.at[i])) depth++;
     if (!strchr(")]}>", text.at[i]) || --depth) continue;
@@ -98,7 +97,7 @@ static mps_status read_argument(lanes_function *f, lanes_span list, const char *
   lanes_span name = {0};
   for (size_t i = list.length; i-- > 0;) {
     if (list.at[i] != '%') continue;
-    read_name(behind(list, i + 1), &name);
+    read_name(lanes_behind(list, i + 1), &name);
     break;
   }
   if (!name.length || !lanes_starts(list, type) || (list.length > strlen(type) && list.at[strlen(type)] != ' '))
@@ -128,7 +127,7 @@ static mps_status read_head(lanes_function *f) {
   lanes_span head = f->definition->head, arguments, first = {0}, second = {0}, more = {0};
   size_t at = lanes_find(head, "@");
   while (at < head.length && head.at[at] != '(') at++;
-  if (!bracketed(behind(head, at), &arguments)) return lanes_refuse("@%.*s: its head was not understood", LANES_SPAN(f->definition->name));
+  if (!bracketed(lanes_behind(head, at), &arguments)) return lanes_refuse("@%.*s: its head was not understood", LANES_SPAN(f->definition->name));
   if (!lanes_find(head, " void @") || lanes_find(head, " void @") == head.length)
     return lanes_refuse("@%.*s returns something", LANES_SPAN(f->definition->name));
   if (lanes_find(head, " personality ") < head.length) return lanes_refuse("@%.*s has exceptions", LANES_SPAN(f->definition->name));
@@ -137,10 +136,10 @@ static mps_status read_head(lanes_function *f) {
   if (next_item(&arguments, &more)) return lanes_refuse("@%.*s has more than two arguments", LANES_SPAN(f->definition->name));
   MPS_TRY(read_argument(f, first, "ptr", &f->context));
   MPS_TRY(read_argument(f, second, "i32", &f->thread));
-  lanes_span rest = behind(head, at + 2 + (size_t)(arguments.at - head.at - (ptrdiff_t)at - 1));
+  lanes_span rest = lanes_behind(head, at + 2 + (size_t)(arguments.at - head.at - (ptrdiff_t)at - 1));
   size_t group = lanes_find(rest, "#");
   if (group == rest.length) return MPS_STATUS_OK;
-  lanes_span name = first_word(behind(rest, group));
+  lanes_span name = first_word(lanes_behind(rest, group));
   const lanes_span *attributes = mps_map_get(&f->module->attributes, name.at, name.length);
   if (!attributes) return MPS_STATUS_OK;
   if (lanes_find(*attributes, "strictfp") < attributes->length)
@@ -180,7 +179,7 @@ static void cut_metadata(lanes_instruction *i) {
       do at++;
       while (at < t.length && t.at[at] != '"');
     } else if (t.at[at] == ',' && t.at[at + 1] == ' ' && t.at[at + 2] == '!' && t.at[at + 3] >= 'a' && t.at[at + 3] <= 'z') {
-      i->metadata = behind(t, at);
+      i->metadata = lanes_behind(t, at);
       i->text.length = at;
       return;
     }
@@ -206,13 +205,13 @@ static mps_status read_operands(lanes_function *f, lanes_site *site, lanes_span 
     size_t length = lanes_type_length(item);
     o->type = (lanes_span){item.at, length};
     o->value = LANES_NONE;
-    item = trimmed(behind(item, length));
+    item = trimmed(lanes_behind(item, length));
     for (size_t w = 0; length && w < sizeof words / sizeof *words; w++) {
       if (!lanes_starts(item, words[w])) continue;
       size_t skip = strlen(words[w]), inner = lanes_find(item, ")");
       if (words[w][skip - 1] == '(') skip = inner == item.length ? inner : inner + 1;
       if (words[w][skip - 1] == ' ') skip += strspn(item.at + skip, "0123456789");
-      item = trimmed(behind(item, skip));
+      item = trimmed(lanes_behind(item, skip));
       w = SIZE_MAX; /* from the first word again */
     }
     o->text = item;
@@ -227,9 +226,9 @@ static const char collective[] = "@mps_collective_";
 
 /* "mps_collective_loop_next(i32 3)": about the loop that is called 3. */
 static mps_status read_round(lanes_function *f, lanes_instruction *i, lanes_span callee) {
-  lanes_span word = behind(callee, sizeof collective - 1 + 5), arguments;
+  lanes_span word = lanes_behind(callee, sizeof collective - 1 + 5), arguments;
   bool known = lanes_starts(word, "enter(") || lanes_starts(word, "next(") || lanes_starts(word, "leave(");
-  if (!known || !bracketed(behind(word, lanes_find(word, "(")), &arguments)) return lanes_refuse("not understood: %.*s", LANES_SPAN(i->text));
+  if (!known || !bracketed(lanes_behind(word, lanes_find(word, "(")), &arguments)) return lanes_refuse("not understood: %.*s", LANES_SPAN(i->text));
   arguments = trimmed(arguments);
   size_t at = arguments.length;
   while (at > 0 && arguments.at[at - 1] >= '0' && arguments.at[at - 1] <= '9') at--;
@@ -259,7 +258,7 @@ static mps_status read_collective(lanes_function *f, lanes_instruction *i, lanes
   site->name = (lanes_span){callee.at + sizeof collective - 1, open - (sizeof collective - 1)};
   site->barrier = lanes_is(site->name, "barrier");
   site->exchange = !site->barrier && !lanes_is(site->name, "simdgroup_barrier");
-  if (!bracketed(behind(callee, open), &arguments))
+  if (!bracketed(lanes_behind(callee, open), &arguments))
     return lanes_refuse("a call of mps_collective_%.*s was not understood", LANES_SPAN(site->name));
   return site->exchange ? read_operands(f, site, arguments) : MPS_STATUS_OK;
 }
@@ -269,7 +268,7 @@ static mps_status read_call(lanes_function *f, lanes_instruction *i, lanes_span 
                                      "@llvm.fshr.", "@llvm.ctpop.", "@llvm.threadlocal.address"};
   static const char *const refused[] = {"@llvm.stacksave", "@llvm.stackrestore", "@llvm.eh.", "@llvm.va_", "@llvm.coro.", "@llvm.localescape",
                                         "@llvm.returnaddress", "@llvm.frameaddress", "@mps_threads_", "@mps_group_"};
-  lanes_span callee = trimmed(behind(i->text, (size_t)(type.at - i->text.at) + type.length));
+  lanes_span callee = trimmed(lanes_behind(i->text, (size_t)(type.at - i->text.at) + type.length));
   if (lanes_find(i->text, "metadata ") < i->text.length || callee.length == 0 || (callee.at[0] != '@' && callee.at[0] != '%'))
     return lanes_refuse("a call was not understood: %.*s", LANES_SPAN(i->text));
   for (size_t n = 0; n < sizeof refused / sizeof *refused; n++)
@@ -283,14 +282,14 @@ static mps_status read_call(lanes_function *f, lanes_instruction *i, lanes_span 
 
 /* An array that a thread keeps to itself: how large it is. */
 static mps_status read_private_array(lanes_function *f, const lanes_instruction *i, lanes_value *v) {
-  lanes_span list = trimmed(behind(i->text, strlen("alloca"))), item, rest;
+  lanes_span list = trimmed(lanes_behind(i->text, strlen("alloca"))), item, rest;
   next_item(&list, &item);
   uint64_t bytes = lanes_type_length(item) == item.length ? lanes_type_bytes(f->module, item) : 0, count = 1, alignment = 16;
   while (bytes && next_item(&list, &item)) {
     if (lanes_starts(item, "align ")) {
       alignment = strtoull(item.at + 6, NULL, 10);
     } else {
-      rest = trimmed(behind(item, lanes_type_length(item)));
+      rest = trimmed(lanes_behind(item, lanes_type_length(item)));
       if (!lanes_starts(item, "i") || rest.length == 0 || rest.at[0] < '1' || rest.at[0] > '9') bytes = 0; /* its length is computed */
       else count = strtoull(rest.at, NULL, 10);
     }
@@ -307,9 +306,9 @@ static mps_status check_names(const lanes_instruction *i) {
   static const char *const names[] = {"@mps_collective_", "@mps_threads_", "@mps_group_"};
   for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
     size_t at = lanes_find(i->text, names[n]), next = at < i->text.length ? at + 1 : at;
-    bool again = next + lanes_find(behind(i->text, next), names[n]) < i->text.length;
+    bool again = next + lanes_find(lanes_behind(i->text, next), names[n]) < i->text.length;
     if (at < i->text.length && (again || (i->kind != LANES_COLLECTIVE && i->kind != LANES_ROUND)))
-      return lanes_refuse("a use of %.*s: %.*s", LANES_SPAN(first_word(behind(i->text, at))), LANES_SPAN(i->text));
+      return lanes_refuse("a use of %.*s: %.*s", LANES_SPAN(first_word(lanes_behind(i->text, at))), LANES_SPAN(i->text));
   }
   return MPS_STATUS_OK;
 }
@@ -318,9 +317,9 @@ static mps_status read_instruction(lanes_function *f, lanes_span line) {
   lanes_instruction i = {.text = line, .result = LANES_NONE, .site = LANES_NONE, .block = (uint32_t)f->blocks.count - 1};
   lanes_span name = {0}, type;
   if (line.at[0] == '%') {
-    size_t length = read_name(behind(line, 1), &name);
-    if (!lanes_starts(behind(line, 1 + length), " = ")) return lanes_refuse("not understood: %.*s", LANES_SPAN(line));
-    i.text = behind(line, length + 4);
+    size_t length = read_name(lanes_behind(line, 1), &name);
+    if (!lanes_starts(lanes_behind(line, 1 + length), " = ")) return lanes_refuse("not understood: %.*s", LANES_SPAN(line));
+    i.text = lanes_behind(line, length + 4);
   }
   cut_metadata(&i);
   lanes_span opcode = first_word(i.text);
@@ -351,10 +350,10 @@ static lanes_span take_line(lanes_span *rest) {
   lanes_span line = {rest->at, end};
   if (trimmed(line).length && line.at[end - 1] == '[') {
     end = lanes_find(*rest, "\n  ]");
-    end += end < rest->length ? lanes_find(behind(*rest, end + 1), "\n") + 1 : 0;
+    end += end < rest->length ? lanes_find(lanes_behind(*rest, end + 1), "\n") + 1 : 0;
     line.length = end;
   }
-  *rest = behind(*rest, end < rest->length ? end + 1 : end);
+  *rest = lanes_behind(*rest, end < rest->length ? end + 1 : end);
   return line;
 }
 
@@ -368,7 +367,7 @@ static bool read_label(lanes_span line, lanes_span *name) {
 static bool ends_block(const lanes_instruction *i) { return i->kind >= LANES_BRANCH; }
 
 static mps_status read_body(lanes_function *f) {
-  lanes_span rest = behind(f->definition->whole, f->definition->head.length);
+  lanes_span rest = lanes_behind(f->definition->whole, f->definition->head.length);
   bool open = false;
   while (rest.length) {
     lanes_span line = take_line(&rest), bare = trimmed(line), name;
@@ -419,12 +418,33 @@ static mps_status resolve(lanes_function *f, lanes_instruction *i) {
     }
     if (i->text.at[at] != '%') continue;
     lanes_span name;
-    size_t length = read_name(behind(i->text, at + 1), &name);
+    size_t length = read_name(lanes_behind(i->text, at + 1), &name);
     if (length == 0) return lanes_refuse("not understood: %.*s", LANES_SPAN(i->text));
     MPS_TRY(add_reference(f, i, at, length, name));
     at += length;
   }
   return MPS_STATUS_OK;
+}
+
+/* "phi float [ %a, %block ], [ 1.0, %other ]" at a block's beginning, and nothing else. */
+static mps_status check_phi(const lanes_function *f, const lanes_instruction *i) {
+  const lanes_reference *references = &f->references.items[i->first_reference];
+  const lanes_instruction *first = &f->instructions.items[f->blocks.items[i->block].first];
+  uint32_t labels = 0, items = 0;
+  bool fits = i->result != LANES_NONE && (i == first || i[-1].kind == LANES_PHI);
+  for (uint32_t r = 0; r < i->reference_count; r++) labels += references[r].is_block;
+  lanes_span type = fits ? f->values.items[i->result].type : i->text, list = {0}, item, inside, value, label, more, name;
+  if (type.at >= i->text.at && type.at <= i->text.at + i->text.length)
+    list = lanes_behind(i->text, (size_t)(type.at - i->text.at) + type.length);
+  for (; fits && next_item(&list, &item); items++) {
+    fits = item.length && item.at[0] == '[' && bracketed(item, &inside) && inside.length + 2 == item.length && next_item(&inside, &value) &&
+           next_item(&inside, &label) && !next_item(&inside, &more) && label.length && label.at[0] == '%' && value.length;
+    if (!fits) break;
+    fits = read_name(lanes_behind(label, 1), &name) + 1 == label.length;
+    const lanes_reference *found = mps_map_get(&f->names, name.at, name.length);
+    fits &= found && found->is_block;
+  }
+  return fits && items == labels ? MPS_STATUS_OK : lanes_refuse("a phi was not understood: %.*s", LANES_SPAN(i->text));
 }
 
 static mps_status resolve_operands(lanes_function *f) {
@@ -433,7 +453,7 @@ static mps_status resolve_operands(lanes_function *f) {
       lanes_operand *operand = &f->sites[s].operands[o];
       lanes_span name;
       if (operand->text.at[0] != '%') continue;
-      read_name(behind(operand->text, 1), &name);
+      read_name(lanes_behind(operand->text, 1), &name);
       const lanes_reference *found = mps_map_get(&f->names, name.at, name.length);
       if (!found || found->is_block) return lanes_refuse("%.*s is not defined", LANES_SPAN(operand->text));
       operand->value = found->index;
@@ -449,7 +469,10 @@ mps_status lanes_function_read(lanes_function *f, lanes_module *module, const la
   f->number = (uint32_t)strtoul(definition->name.at + strlen("mps_threads_"), NULL, 10);
   MPS_TRY(read_head(f));
   MPS_TRY(read_body(f));
-  for (size_t i = 0; i < f->instructions.count; i++) MPS_TRY(resolve(f, &f->instructions.items[i]));
+  for (size_t i = 0; i < f->instructions.count; i++) {
+    MPS_TRY(resolve(f, &f->instructions.items[i]));
+    if (f->instructions.items[i].kind == LANES_PHI) MPS_TRY(check_phi(f, &f->instructions.items[i]));
+  }
   return resolve_operands(f);
 }
 

@@ -15,8 +15,6 @@ static bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '.' || c == '$' || c == '-';
 }
 
-static lanes_span behind(lanes_span text, size_t length) { return (lanes_span){text.at + length, text.length - length}; }
-
 static size_t skip_blanks(lanes_span text, size_t i) {
   while (i < text.length && text.at[i] == ' ') i++;
   return i;
@@ -83,11 +81,11 @@ size_t lanes_type_length(lanes_span text) {
       const char *end = memchr(text.at + 2, '"', text.length - 2);
       return end ? (size_t)(end - text.at) + 1 : 0;
     }
-    return 1 + word_length(behind(text, 1));
+    return 1 + word_length(lanes_behind(text, 1));
   }
   if (text.at[0] == '<' || text.at[0] == '{' || text.at[0] == '[') return bracketed_length(text);
   size_t length = word_length(text);
-  if (lanes_starts(behind(text, length), " addrspace(")) length += 1 + lanes_find(behind(text, length), ")");
+  if (lanes_starts(lanes_behind(text, length), " addrspace(")) length += 1 + lanes_find(lanes_behind(text, length), ")");
   return length;
 }
 
@@ -98,8 +96,8 @@ static bool sequence(lanes_span type, uint64_t *count, lanes_span *element) {
   *count = 0;
   for (; i < type.length && is_digit(type.at[i]); i++)
     if ((*count = *count * 10 + (uint64_t)(type.at[i] - '0')) > MAX_BYTES) return false;
-  if (i == 1 || !lanes_starts(behind(type, i), " x ")) return false;
-  *element = behind(type, i + 3);
+  if (i == 1 || !lanes_starts(lanes_behind(type, i), " x ")) return false;
+  *element = lanes_behind(type, i + 3);
   element->length--;
   return lanes_type_length(*element) == element->length; /* not "vscale x ..." */
 }
@@ -122,12 +120,12 @@ static bool struct_body(const lanes_module *m, lanes_span type, lanes_span *body
 static bool next_member(lanes_span *body, lanes_span *member) {
   size_t i = skip_blanks(*body, 0);
   if (i == body->length) return false;
-  *body = behind(*body, i);
+  *body = lanes_behind(*body, i);
   size_t length = lanes_type_length(*body);
   *member = (lanes_span){body->at, length};
   if (length == 0) return false;
-  *body = behind(*body, length);
-  if (body->length && body->at[0] == ',') *body = behind(*body, 1);
+  *body = lanes_behind(*body, length);
+  if (body->length && body->at[0] == ',') *body = lanes_behind(*body, 1);
   return true;
 }
 
@@ -180,15 +178,15 @@ lanes_span lanes_type_member(const lanes_module *module, lanes_span type, uint32
 /* Drops words that are no types (flags, calling conventions, attributes with what is in their brackets) up to the first type. */
 static lanes_span from_type(lanes_span text) {
   for (;;) {
-    text = behind(text, skip_blanks(text, 0));
+    text = lanes_behind(text, skip_blanks(text, 0));
     if (text.length == 0 || lanes_type_starts(text)) return text;
     size_t length = text.at[0] == '#' ? 1 : word_length(text);
     if (length == 0) return (lanes_span){0};
-    text = behind(text, length);
+    text = lanes_behind(text, length);
     if (text.length && text.at[0] == '(') {
       length = bracketed_length(text);
       if (length == 0) return (lanes_span){0};
-      text = behind(text, length);
+      text = lanes_behind(text, length);
     }
   }
 }
@@ -198,7 +196,7 @@ static bool take_type(lanes_span *text, lanes_span *type) {
   size_t length = lanes_type_length(*text);
   *type = (lanes_span){text->at, length};
   if (length == 0) return false;
-  *text = behind(*text, length);
+  *text = lanes_behind(*text, length);
   return true;
 }
 
@@ -206,11 +204,11 @@ static bool take_type(lanes_span *text, lanes_span *type) {
 static lanes_span behind_comma(lanes_span text) {
   for (size_t i = 0; i < text.length; i++) {
     if (strchr("([{<", text.at[i])) {
-      size_t length = bracketed_length(behind(text, i));
+      size_t length = bracketed_length(lanes_behind(text, i));
       if (length == 0) break;
       i += length - 1;
     } else if (text.at[i] == ',') {
-      return behind(text, i + 1);
+      return lanes_behind(text, i + 1);
     }
   }
   return (lanes_span){0};
@@ -229,7 +227,7 @@ static lanes_span made(lanes_module *m, const char *prefix, lanes_span middle, c
 
 /* A vector of `element`s as long as the vector type `like`. */
 static lanes_span vector_like(lanes_module *m, lanes_span like, lanes_span element) {
-  lanes_span count = {like.at + 1, word_length(behind(like, 1))};
+  lanes_span count = {like.at + 1, word_length(lanes_behind(like, 1))};
   lanes_span front = made(m, "<", count, " x ");
   if (!front.length) return front;
   char *text = lanes_allocate(m, front.length + element.length + 2);
@@ -243,7 +241,7 @@ static lanes_span vector_like(lanes_module *m, lanes_span like, lanes_span eleme
 static bool cast_type(lanes_span text, lanes_span *type) {
   for (size_t i = text.length; i >= 4; i--) {
     if (memcmp(text.at + i - 4, " to ", 4) != 0) continue;
-    lanes_span rest = behind(text, i);
+    lanes_span rest = lanes_behind(text, i);
     *type = rest;
     return lanes_type_length(rest) == rest.length;
   }
@@ -279,7 +277,7 @@ static bool is_cast(lanes_span opcode) {
 
 bool lanes_result_type(lanes_function *f, const lanes_instruction *instruction, lanes_span opcode, lanes_span *type) {
   lanes_module *m = f->module;
-  lanes_span text = behind(instruction->text, opcode.length), other;
+  lanes_span text = lanes_behind(instruction->text, opcode.length), other;
   *type = (lanes_span){0};
   if (instruction->kind == LANES_ALLOCA) return *type = (lanes_span){"ptr", 3}, true;
   if (is_cast(opcode)) return cast_type(text, type);
@@ -287,7 +285,7 @@ bool lanes_result_type(lanes_function *f, const lanes_instruction *instruction, 
   if (lanes_is(opcode, "shufflevector")) return shuffle_type(m, text, type);
   if (lanes_is(opcode, "call") || lanes_is(opcode, "tail") || lanes_is(opcode, "notail")) {
     if (!take_type(&text, type)) return false;
-    return !lanes_starts(behind(text, skip_blanks(text, 0)), "("); /* a function type */
+    return !lanes_starts(lanes_behind(text, skip_blanks(text, 0)), "("); /* a function type */
   }
   if (!take_type(&text, type)) return false;
   if (lanes_is(opcode, "icmp") || lanes_is(opcode, "fcmp")) {
