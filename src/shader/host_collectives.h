@@ -4,6 +4,8 @@
  * lane loops (shader/lanes.h) and for fibers, so that both give the same bits. C++17 without any header; included in what clang
  * compiles for the host. A bit of `active` stands for a lane that takes part; results of other lanes are left alone.
  *
+ * Used today by the kernels of tests/unit/test_lanes.c; <metal_simdgroup> will take it in place of its own (docs/decisions/0015-lane-loops.md).
+ *
  * Sums and products add lane i and i + 16, then i and i + 8, and so on; a half without an active lane leaves the other one as it is.
  * Prefixes go upwards from lane 0. Integers wrap, half and bfloat are held in float and rounded once.
  */
