@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "base/thread.h"
 #include "base/time.h"

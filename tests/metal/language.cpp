@@ -126,7 +126,7 @@ static int small_floats() {
   h += 2048;
   CHECK(h == 2048.0f);  // 2049 is not a half; ties go to even
   CHECK(half(65519.0f) == HALF_MAX && isinf(half(65520.0f)) && half(5.9604645e-8f) == as_type<half>(ushort(1)));
-  bfloat b = 1.0f;
+  bfloat b = bfloat(1.0f);
   b = b + 256;
   CHECK(b == 256.0f);
   b += 4.0f;
@@ -139,6 +139,7 @@ static int small_floats() {
   CHECK(all(as_type<ushort2>(0x00020001u) == ushort2(1, 2)));
   bfloat2 pair(1, 2);
   CHECK(all(pair * pair + bfloat(1) == bfloat2(2, 5)) && dot(pair, pair) == 5.0f);
+  CHECK(b != bfloat(1) && b == b && bfloat(1) < b && b >= bfloat(2) && min(b, bfloat(3)) == 3);
   CHECK(max(half(1), half(2)) == 2 && clamp(bfloat(3), bfloat(0), bfloat(1)) == 1 && abs(half(-1)) == 1);
   CHECK(exp(half(0)) == 1 && sqrt(bfloat(4)) == 2 && fma(half(2), half(3), half(1)) == 7);
   return 0;

@@ -283,15 +283,17 @@ static void expect_family(const int *v, uint32_t count, uint32_t width, uint32_t
     if (v[i] > most) most = v[i];
   }
 #define LANE(n) ((n) < count ? v[n] : 0)
-#define FILL(n) ((n) < count ? v[n] + 1 : 0)
+#define FILL(n) ((n) < count ? v[n] + 1 : v[lane] + 1)
+#define DATA(n) ((n) < count ? v[n] : v[lane] + 1)
   const int64_t results[20] = {
     sum, product, least, most, before + v[lane], before, (int64_t)((uint64_t)factor * (uint64_t)(int64_t)v[lane]), factor,
     LANE(2), v[0], LANE((lane % width * 5 + 1) % 4), LANE(lane ^ 3), lane + 2 < width ? LANE(lane + 2) : v[lane], lane ? v[lane - 1] : v[0],
     LANE((lane + 3) % width), LANE((lane + width - 1) % width),
-    lane + 1 < width ? LANE(lane + 1) : FILL(0), lane ? v[lane - 1] : FILL(width - 1),
-    lane % 2 ? FILL(lane - 1) : LANE(lane + 1), lane % 4 == 3 ? v[lane - 3] : FILL(lane / 4 * 4 + (lane + 1) % 4)};
+    lane + 1 < width ? DATA(lane + 1) : FILL(0), lane ? v[lane - 1] : FILL(width - 1),
+    lane % 2 ? FILL(lane - 1) : DATA(lane + 1), lane % 4 == 3 ? v[lane - 3] : FILL(lane / 4 * 4 + (lane + 1) % 4)};
 #undef LANE
 #undef FILL
+#undef DATA
   memcpy(out, results, sizeof results);
 }
 
@@ -509,7 +511,7 @@ static const char matrix_source[] =
   "  simdgroup_float8x8 sum = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);\n"
   "  uint row = g.y * 8, column = (g.x * 2 + s) * 8;\n"
   "  for (uint k = 0; k < 40; k += 8) {\n"
-  "    simdgroup_load(x, a + row * 40 + k, 40);\n"
+  "    simdgroup_load(x, a + row * 40 + k, 40, 0, false);\n"
   "    simdgroup_load(y, b, 40, ulong2(k, column), true);\n"
   "    simdgroup_multiply_accumulate(sum, x, y, sum);\n"
   "  }\n"

@@ -106,7 +106,7 @@ static void mark_threads(const mps_host_dispatch *d) {
 static const mps_host_function mark_function = {
     .name = "mark_threads", .entry = mark_threads, .buffer_count = 3, .buffer_mask = 3, .max_threads_per_threadgroup = 1024};
 static const mps_host_function *const functions[] = {&mark_function};
-static const mps_host_library_table table = {MPS_HOST_ABI_VERSION, 1, functions};
+static const mps_host_library_table table = {MPS_HOST_ABI_VERSION, 1, functions, NULL};
 
 static mps_driver_device *device;
 static mps_driver_queue *queue;
