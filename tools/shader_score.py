@@ -132,23 +132,34 @@ def strings_with_kernels(text):
             yield text.count("\n", 0, match.start()) + 1, body
 
 
-def find_sources(root, temporary, skip):
+def included_lines(names):
+    return "".join(f'\n#include "{name}"' for name in names)
+
+
+def wrap(path, temporary, number, before):
+    """A text that includes this file behind what its package puts in front of it, so that lines stay its own."""
+    file = temporary / f"{path.stem}-{number}.metal"
+    lines = ["#include <metal_stdlib>", "using namespace metal;", *(f'#include "{name}"' for name in before if name != path.name), f'#include "{path}"']
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def find_sources(root, temporary, skip, before):
     tree, sources, reached = Tree(root), [], set()
     metal = [path for paths in tree.by_name.values() for path in paths if path.suffix == ".metal" and not (skip and skip.search(str(path)))]
     for path in metal:
         folders, files = tree.reach(path)
         reached |= files
         if path not in reached:
-            sources.append(Source(str(path.relative_to(root)), path, folders))
-    sources = [source for source in sources if source.path not in reached]
+            file = wrap(path, temporary, len(sources), before) if before else path
+            sources.append(Source(str(path.relative_to(root)), file, [*tree.reach(path, tree.text(path) + included_lines(before))[0], path.parent]))
+    sources = [source for source in sources if root / source.name not in reached]
     others = [path for paths in tree.by_name.values() for path in paths if not (skip and skip.search(str(path)))]
     headers = [path for path in others if path.suffix == ".h" and path not in reached and KERNEL.search(COMMENT.sub(" ", tree.text(path)))]
     for path in headers:
         if "device" in tree.text(path):
-            folders, files = tree.reach(path)
-            file = temporary / f"{path.stem}-{len(sources)}.metal"  # a header is read behind what its includer brings
-            file.write_text(f'#include <metal_stdlib>\nusing namespace metal;\n#include "{path}"\n')
-            sources.append(Source(str(path.relative_to(root)), file, folders))
+            folders = tree.reach(path, tree.text(path) + included_lines(before))[0]
+            sources.append(Source(str(path.relative_to(root)), wrap(path, temporary, len(sources), before), folders))
     for path in others:
         if path.suffix not in TEXT_SUFFIXES or path.stat().st_size > 4 << 20 or "test" in path.name:
             continue
@@ -245,6 +256,8 @@ def main():
     parser.add_argument("paths", nargs="*", type=pathlib.Path)
     parser.add_argument("--package", action="append", default=[])
     parser.add_argument("--include", "-I", action="append", default=[], type=pathlib.Path, help="a further folder for #include")
+    parser.add_argument("--before", action="append", default=[], metavar="HEADER",
+                        help="what the package puts in front of each source, as an #include line would name it")
     parser.add_argument("--skip", type=re.compile, help="paths that match this pattern are left out")
     parser.add_argument("--only", type=re.compile, help="only sources whose name matches this pattern")
     parser.add_argument("--headers", type=pathlib.Path, default=ROOT / "kernels/include", help="the folder of metal_stdlib")
@@ -269,7 +282,7 @@ def main():
                 parser.error(f"{path} is not there")
             targets.append((path.name, path.resolve() if path.is_dir() else unpack(path, temporary / path.name)))
         for title, folder in targets:
-            sources = find_sources(folder, temporary, options.skip)
+            sources = find_sources(folder, temporary, options.skip, options.before)
             if options.only:
                 sources = [source for source in sources if options.only.search(source.name)]
             results.append(run(title, sources, options, temporary))

@@ -149,6 +149,8 @@ static void rewrite_word(reader *r, uint32_t index) {
     r->edits[index].text = "const";
   } else if (token_is(r, index, "threadgroup") && declares_object(r, index)) {
     r->edits[index].text = r->options->threadgroup_storage ? r->options->threadgroup_storage : "static thread_local";
+  } else if (token_is(r, index, "coherent") && token_punct(r, index + 1, '(') && token_punct(r, index + 3, ')')) {
+    mps_reader_blank(r, index, index + 4); /* coherent(system) and its like: all memory is */
   } else if (token_is(r, index, "is_function_constant_defined")) {
     r->edits[index].text = "!sizeof"; /* none is: its constants keep their zero */
   } else {

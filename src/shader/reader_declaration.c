@@ -58,7 +58,7 @@ declaration mps_reader_scan(reader *r, uint32_t begin, uint32_t end) {
       i = r->partner[i];
     } else if (token_punct(r, i, '<') && i > d.head && token_word(r, i - 1) && !assigned) {
       i = mps_reader_close_angle(r, i, end);
-    } else if (token_punct(r, i, '=') && !token_is(r, i - 1, "operator")) {
+    } else if (token_punct(r, i, '=') && !token_is(r, i - 1, "operator") && !(i > 1 && token_is(r, i - 2, "operator"))) { /* operator+= */
       assigned = true;
     } else if (token_punct(r, i, ':') && d.parameters) {
       initializers = true;

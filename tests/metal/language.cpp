@@ -118,6 +118,51 @@ static int vectors() {
   p = q.zyx;
   p += 1;
   CHECK(p[0] == 10 && p[2] == 2);
+  // Packed to another element type; scalars beside vectors in fma; how many elements a type has.
+  packed_char4 bytes(1, -2, 3, -4);
+  CHECK(all(float4(bytes) == float4(1, -2, 3, -4)) && all(int4(packed_float4(1.5f, 2, 3, 4)) == int4(1, 2, 3, 4)));
+  CHECK(all(fma(float2(1, 2), 3.0f, float2(4, 5)) == float2(7, 11)) && all(fma(2.0f, float2(1, 2), float2(1)) == float2(3, 5)));
+  CHECK(all(fma(float2(1, 2), float2(3, 4), 1.0f) == float2(4, 9)) && all(fma(float2(1, 2), 2.0f, 1.0f) == float2(3, 5)));
+  static_assert(vec_elements<float>::value == 1 && vec_elements<half3>::value == 3 && vec_elements<packed_int2>::value == 2, "elements");
+  return 0;
+}
+
+// Functions of bfloat and limits that a program brings itself, in Metal's namespace.
+struct pair_of_ints { int a, b; };
+namespace metal {
+METAL_FUNC bfloat exp(bfloat x) { return static_cast<bfloat>(__metal_exp(static_cast<float>(x), __METAL_MAYBE_FAST_MATH__)) + bfloat(1); }
+template <> struct _numeric_limits_impl<pair_of_ints> {
+  static constexpr pair_of_ints max() { return pair_of_ints{INT_MAX, 0}; }
+};
+}  // namespace metal
+namespace detail { static int own() { return 5; } }
+
+static int brought() {
+  CHECK(metal::exp(bfloat(0)) == 2 && metal::exp(half(0)) == 1 && numeric_limits<pair_of_ints>::max().a == INT_MAX && detail::own() == 5);
+  assert(sizeof(int) == 4);
+  return 0;
+}
+
+static int mixed_bfloat() {
+  bfloat b = 3;  // integers convert, floats are cast
+  float f = 1;
+  f += b;
+  f *= b;
+  int i = 7;
+  i -= b;
+  half h = 1;
+  h += b;
+  CHECK(f == 12 && i == 4 && h == 4 && b + f == 15.0f && f - b == 9.0f && half(1) + b == 4.0f);
+  CHECK(b < f && 3 == b && b != 4 && f >= b && b <= 3.0f && half(3) == b && bool(b) && !(!b));
+  uint index = b;  // as kernels that sort or argsort in one text do
+  bfloat chosen = f > 0 ? b : 0;
+  float wide = f > 0 ? b : f;
+  CHECK(index == 3 && chosen == b && wide == 3 && uchar(b) == 3 && long(b) == 3);
+  ++b;
+  b--;
+  b -= 1.0f;
+  b /= bfloat(2);
+  CHECK(b == 1 && b++ == 1 && --b == 1 && pow(b, 2.0f) == 1 && max(b, bfloat(2)) == 2 && isfinite(b) && sign(b) == 1);
   return 0;
 }
 
@@ -241,6 +286,8 @@ static int memory() {
 extern "C" int language_check() {
   if (int line = vectors()) return line;
   if (int line = small_floats()) return line;
+  if (int line = brought()) return line;
+  if (int line = mixed_bfloat()) return line;
   if (int line = integers()) return line;
   if (int line = functions()) return line;
   if (int line = matrices()) return line;

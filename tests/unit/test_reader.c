@@ -171,6 +171,41 @@ static void instantiates_templates(void) {
   CHECK_INT(reading.kernel_count, 1);
 }
 
+/* Limits of threads that speak of the template's parameters are counted where it is instantiated. */
+static void limits_threads_of_templates(void) {
+  rewrite("template <typename T, int N = 2> [[max_total_threads_per_threadgroup(N * 32)]] kernel void f(device T *a) {}\n"
+          "template [[host_name(\"x\")]] kernel void f<float, 4>(device float *);");
+  check_contains("template < typename T , int N = 2 > static constexpr unsigned mps_threads_0() { return N * 32; }");
+  check_contains("row(\"x\", mps_entry_0, mps_threads_0< float , 4 >(), 0u)");
+}
+
+static void joins_address_spaces(void) {
+  check_rewritten("float g(device float *a) { return 1; } float g(threadgroup float *b) { return 2; } int x;",
+                  "float g( float *a) { return 1; } int x;");
+  check_rewritten("float g(device const float *a) { } float g(constant float *a) { }", "float g( const float *a) { }");
+  check_rewritten("float g(float *a) { } float g(float *b) { }", "float g(float *a) { } float g(float *b) { }"); /* clang's to refuse */
+  check_rewritten("float g(device float *a) { } float g(device int *a) { }", "float g( float *a) { } float g( int *a) { }");
+  check_rewritten("float g(device float *a); float g(threadgroup float *a); float g(thread float *a) { }",
+                  "float g( float *a); float g( float *a); float g( float *a) { }");
+  check_rewritten("s &operator+=(thread s &a, s b) { } s &operator+=(device s &a, s b) { } int x;", "s &operator+=( s &a, s b) { } int x;");
+  check_rewritten("namespace a { int f(device int *p) { } } namespace b { int f(thread int *p) { } }",
+                  "namespace a { int f( int *p) { } } namespace b { int f( int *p) { } }");
+  check_rewritten("template <typename T> struct e<device T *> { T x; }; template <typename T> struct e<thread T *> { T x; }; int y;",
+                  "template <typename T> struct e< T *> { T x; }; int y;");
+  check_rewritten("struct c { c(int a) thread : x(a) {} c(int b) threadgroup : x(b) {} int x; };", "struct c { c(int a) : x(a) {} int x; };");
+  check_rewritten("struct c { c() thread = default; c() device = default; c() constant = default; };", "struct c { c() = default; };");
+  check_rewritten("struct c { int f() constant { } int g() const constant; operator int() const thread { } operator int() const device { } };",
+                  "struct c { int f() const { } int g() const ; operator int() const { } };");
+  check_rewritten("struct c { int operator()(device int *a) { } int operator()(thread int *a) { } };", "struct c { int operator()( int *a) { } };");
+  check_rewritten("void g(device int *a) { }\nvoid g(thread int *a) {\n#pragma unroll\nfor (;;) ; }\nint x;", "void g( int *a) { } int x;");
+}
+
+static void drops_what_hosts_do_not_need(void) {
+  check_rewritten("kernel_type coherent; void f(volatile coherent(system) device uint *a);", "kernel_type coherent; void f(volatile uint *a);");
+  check_rewritten("void f() {\n#pragma unroll (MIN(N, 4))\nfor (;;) ;\n#pragma unroll\nfor (;;) ; }",
+                  "void f() { for (;;) ; #pragma unroll for (;;) ; }");
+}
+
 static void finds_function_constants(void) {
   rewrite("constant bool flag [[function_constant(3)]];\nconstant int n = is_function_constant_defined(flag) ? 1 : 2;\n"
           "kernel void f(device int *a, device int *b [[buffer(1), function_constant(flag)]]) { a[0] = n; }");
@@ -284,6 +319,9 @@ int main(void) {
   RUN(gives_free_indices);
   RUN(reads_function_attributes);
   RUN(instantiates_templates);
+  RUN(limits_threads_of_templates);
+  RUN(joins_address_spaces);
+  RUN(drops_what_hosts_do_not_need);
   RUN(finds_function_constants);
   RUN(reaches_barriers);
   RUN(refuses_with_place);
