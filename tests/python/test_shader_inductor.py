@@ -146,7 +146,7 @@ def test_reductions_of_rows(function, shape):
     check(function, x, tolerance=1e-4)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.int32, torch.int64], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int32, torch.int64], ids=str)
 def test_reductions_of_other_dtypes(dtype):
     x = (LONG * 50).to(dtype)
     function = (lambda x: (x + 1).amax(-1)) if dtype.is_floating_point else (lambda x: ((x + 1).sum(-1), x.amin(-1)))
