@@ -7,25 +7,7 @@
 #include <stdlib.h>
 
 #include "base/options.h"
-#include "openmps/library.h"
-#include "test.h"
-
-static mps_device *device;
-static mps_stream *stream;
-
-static mps_buffer *make_buffer(size_t bytes) {
-  mps_buffer *buffer = NULL;
-  CHECK_OK(mps_buffer_create(device, stream, bytes, &buffer));
-  CHECK_OK(mps_stream_synchronize(stream));
-  if (buffer) memset(mps_buffer_contents(buffer), 0, bytes);
-  return buffer;
-}
-
-static mps_library *compile(const char *source) {
-  mps_library *library = NULL;
-  CHECK_OK(mps_library_compile(device, source, NULL, &library));
-  return library;
-}
+#include "host_device.h"
 
 static void run(mps_library *library, const char *name, mps_buffer *const *buffers, uint32_t buffer_count, const uint64_t threads[3],
                 const uint32_t group[3]) {
@@ -584,11 +566,7 @@ static void multiplies_matrices(void) {
 
 static void all_cases(const char *threads) {
   mps_option_set(MPS_OPTION_THREADS, threads);
-  if (mps_device_open("host", &device) != MPS_STATUS_OK) {
-    fprintf(stderr, "%s\n", mps_error_message());
-    exit(1);
-  }
-  stream = mps_stream_default(device);
+  open_device();
   RUN(reduces_with_barriers);
   RUN(transposes_tiles);
   RUN(tells_places_in_cut_groups);

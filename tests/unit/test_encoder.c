@@ -6,28 +6,15 @@
 #include <stdlib.h>
 
 #include "base/options.h"
-#include "openmps/library.h"
 #include "shader/process.h"
-#include "test.h"
+#include "host_device.h"
 
 #define COUNT 100
 
-static mps_device *device;
-static mps_stream *stream;
-
-static mps_buffer *make_buffer(size_t bytes) {
-  mps_buffer *buffer = NULL;
-  CHECK_OK(mps_buffer_create(device, stream, bytes, &buffer));
-  CHECK_OK(mps_stream_synchronize(stream));
-  if (buffer) memset(mps_buffer_contents(buffer), 0, bytes);
-  return buffer;
-}
-
 /* An encoder with the only kernel of `source`. */
 static mps_library *begin(mps_encoder *encoder, const char *source) {
-  mps_library *library = NULL;
+  mps_library *library = compile(source);
   mps_pipeline *pipeline = NULL;
-  CHECK_OK(mps_library_compile(device, source, NULL, &library));
   if (!library) exit(1);
   CHECK_OK(mps_library_pipeline(library, mps_library_function_name(library, 0), &pipeline));
   mps_encoder_begin(encoder, stream, "test");
@@ -140,11 +127,7 @@ static void offers_a_compiler_where_none_is_named(void) {
 }
 
 int main(void) {
-  if (mps_device_open("host", &device) != MPS_STATUS_OK) {
-    fprintf(stderr, "%s\n", mps_error_message());
-    return 1;
-  }
-  stream = mps_stream_default(device);
+  open_device();
   RUN(binds_nothing);
   RUN(follows_addresses);
   RUN(tells_messages);

@@ -6,28 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "openmps/library.h"
-#include "test.h"
+#include "host_device.h"
 
 #define COUNT 1000
-
-static mps_device *device;
-static mps_stream *stream;
-
-/* A buffer whose contents the CPU may write. */
-static mps_buffer *make_buffer(size_t bytes) {
-  mps_buffer *buffer = NULL;
-  CHECK_OK(mps_buffer_create(device, stream, bytes, &buffer));
-  CHECK_OK(mps_stream_synchronize(stream));
-  if (buffer) memset(mps_buffer_contents(buffer), 0, bytes);
-  return buffer;
-}
-
-static mps_library *compile(const char *source) {
-  mps_library *library = NULL;
-  CHECK_OK(mps_library_compile(device, source, NULL, &library));
-  return library;
-}
 
 static mps_pipeline *pipeline_of(mps_library *library, const char *name) {
   mps_pipeline *pipeline = NULL;
@@ -252,11 +233,7 @@ static void finds_builtin_kernels(void) {
 }
 
 int main(void) {
-  if (mps_device_open("host", &device) != MPS_STATUS_OK) {
-    fprintf(stderr, "%s\n", mps_error_message());
-    return 1;
-  }
-  stream = mps_stream_default(device);
+  open_device();
   RUN(finds_builtin_kernels);
   RUN(adds_in_place_and_with_bytes);
   RUN(releases_while_queued);
