@@ -111,6 +111,8 @@ struct either {
 struct both {
   static uchar apply(uchar old, uchar value) { return old != 0 && value != 0 ? 1 : 0; }
 };
+struct largest_truth : either {};
+struct smallest_truth : both {};
 // A NaN on either side wins.
 struct largest {
   template <typename A, typename T> static A apply(A old, T value) { return old != old || old > A(value) ? old : A(value); }
@@ -325,7 +327,7 @@ REDUCE(largest_f32, float, largest)
 REDUCE(smallest_f32, float, smallest)
 REDUCE(add_bool, uchar, either)
 REDUCE(multiply_bool, uchar, both)
-REDUCE(largest_bool, uchar, either)
-REDUCE(smallest_bool, uchar, both)
+REDUCE(largest_bool, uchar, largest_truth)
+REDUCE(smallest_bool, uchar, smallest_truth)
 REDUCE(add_c64, float2, add)
 WRITE(multiply_c64, float2, float2, multiply_complex)
