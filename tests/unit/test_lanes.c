@@ -5,8 +5,8 @@
  */
 #include <dlfcn.h>
 #include <stdlib.h>
-#include <ucontext.h>
 
+#include "base/os/fiber.h"
 #include "shader/compiler.h"
 #include "shader/lanes.h"
 #include "shader/process.h"
@@ -21,7 +21,7 @@
 
 /* ---- threads one after another ---- */
 typedef struct thread {
-  ucontext_t context;
+  mps_fiber fiber;
   enum { READY, MEETING, WAITING, DONE } state;
   const void *site, *a, *b;
   void *result;
@@ -37,7 +37,7 @@ typedef struct thread {
 typedef void thread_function(const void *, unsigned);
 
 static thread threads[MAX_THREADS];
-static ucontext_t scheduler;
+static mps_fiber scheduler;
 static unsigned running;
 static thread_function *function;
 static const void *argument;
@@ -45,7 +45,7 @@ static unsigned char *stacks;
 
 static void stop(int state) {
   threads[running].state = state;
-  swapcontext(&threads[running].context, &scheduler);
+  mps_fiber_switch(&threads[running].fiber, &scheduler);
 }
 static void barrier(void) { stop(WAITING); }
 static void meet(const void *site, const void *a, unsigned a_bytes, const void *b, unsigned b_bytes, void *result, unsigned result_bytes,
@@ -63,9 +63,11 @@ static unsigned *enter_loop(const void *site) {
   return &t->loops[t->depth++].rounds;
 }
 static void leave_loop(void) { threads[running].depth--; }
-static void thread_main(void) {
+static void thread_main(void *self) {
+  mps_fiber_entered(self);
   function(argument, running);
-  stop(DONE);
+  threads[running].state = DONE;
+  mps_fiber_leave(self, &scheduler);
 }
 
 /* Negative: a is behind b. By the loops that they are in, then by the place. */
@@ -106,14 +108,11 @@ static int let_meet(thread *lanes, unsigned count) {
 static void run_reference(thread_function *thread_of_group, const void *context, unsigned count) {
   function = thread_of_group;
   argument = context;
+  mps_fiber_of_thread(&scheduler);
   for (unsigned i = 0; i < count; i++) {
-    getcontext(&threads[i].context);
-    threads[i].context.uc_stack.ss_sp = stacks + i * STACK_BYTES;
-    threads[i].context.uc_stack.ss_size = STACK_BYTES;
-    threads[i].context.uc_link = &scheduler;
     threads[i].state = READY;
     threads[i].depth = 0;
-    makecontext(&threads[i].context, thread_main, 0);
+    CHECK_OK(mps_fiber_create(&threads[i].fiber, stacks + i * STACK_BYTES, STACK_BYTES, thread_main, &threads[i].fiber));
   }
   for (int waiting = 1; waiting;) {
     waiting = 0;
@@ -121,7 +120,7 @@ static void run_reference(thread_function *thread_of_group, const void *context,
       unsigned end = first + WIDTH < count ? first + WIDTH : count;
       do {
         for (running = first; running < end; running++)
-          if (threads[running].state == READY) swapcontext(&scheduler, &threads[running].context);
+          if (threads[running].state == READY) mps_fiber_switch(&scheduler, &threads[running].fiber);
       } while (let_meet(threads + first, end - first));
     }
     for (unsigned i = 0; i < count; i++) {
@@ -130,6 +129,7 @@ static void run_reference(thread_function *thread_of_group, const void *context,
       waiting = 1;
     }
   }
+  for (unsigned i = 0; i < count; i++) mps_fiber_destroy(&threads[i].fiber);
 }
 
 /* ---- compiling ---- */
