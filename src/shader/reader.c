@@ -159,15 +159,20 @@ static void rewrite_word(reader *r, uint32_t index) {
   }
 }
 
+static bool begins_with(const char *p, const char *end, const char *word) {
+  size_t length = strlen(word);
+  return (size_t)(end - p) >= length && memcmp(p, word, length) == 0;
+}
+
 /* Pragmas that name files or modules, or work on the compiler itself; macros may have made them (mps_source_check sees the others). */
 static void check_pragmas(reader *r) {
   static const char *const words[] = {"comment", "include_alias", "GCC dependency", "clang dependency", "clang module", "clang __debug"};
   for (uint32_t i = 0; i < r->list.line_count && r->status == MPS_STATUS_OK; i++) {
-    const char *p = r->list.text + r->list.lines[i].start;
-    while (*p == ' ' || *p == '\t') p++;
-    if (strncmp(p, "#pragma ", 8) != 0) continue;
+    const char *p = r->list.text + r->list.lines[i].start, *end = r->list.text + r->list.length;
+    while (p < end && (*p == ' ' || *p == '\t')) p++;
+    if (!begins_with(p, end, "#pragma ")) continue;
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-      if (strncmp(p + 8, words[k], strlen(words[k])) == 0)
+      if (begins_with(p + strlen("#pragma "), end, words[k]))
         r->status = mps_error_set(MPS_STATUS_COMPILE_ERROR, "%s:%u:1: error: the pragma '%s' is not Metal",
                                   r->list.files[r->list.lines[i].file], r->list.lines[i].number, words[k]);
   }
