@@ -55,10 +55,17 @@ void mps_os_stacks_unmap(void *memory, size_t count, size_t bytes) {
 }
 
 /* ---- the switch ---- */
-#if defined(__x86_64__)
-/* Saves the registers that a callee keeps, and the control words of SSE and x87 (loaded only where they differ). */
+#if defined(__x86_64__) || defined(__aarch64__)
+/* In assembly: saves what a callee keeps on the stack and its place in *save, goes on at `load`; where a new stack begins. */
 void mps_fiber_jump(void **save, void *load);
 void mps_fiber_begin(void);
+
+static void release(mps_fiber *fiber) { (void)fiber; }
+static void jump(mps_fiber *from, mps_fiber *to) { mps_fiber_jump(&from->position, to->position); }
+#endif
+
+#if defined(__x86_64__)
+/* Saves the registers that a callee keeps, and the control words of SSE and x87 (loaded only where they differ). */
 __asm__(
   ".text\n"
   ".p2align 4\n"
@@ -117,13 +124,8 @@ static mps_status prepare(mps_fiber *fiber, void (*function)(void *), void *cont
   return MPS_STATUS_OK;
 }
 
-static void release(mps_fiber *fiber) { (void)fiber; }
-static void jump(mps_fiber *from, mps_fiber *to) { mps_fiber_jump(&from->position, to->position); }
-
 #elif defined(__aarch64__)
 /* x19-x30, d8-d15 and fpcr. */
-void mps_fiber_jump(void **save, void *load);
-void mps_fiber_begin(void);
 __asm__(
   ".text\n"
   ".p2align 4\n"
@@ -176,9 +178,6 @@ static mps_status prepare(mps_fiber *fiber, void (*function)(void *), void *cont
   fiber->position = top;
   return MPS_STATUS_OK;
 }
-
-static void release(mps_fiber *fiber) { (void)fiber; }
-static void jump(mps_fiber *from, mps_fiber *to) { mps_fiber_jump(&from->position, to->position); }
 
 #else
 /* Any other machine: the system's own switch, slower since it asks for the signal mask. */
