@@ -123,7 +123,9 @@ static inline mps_stream *mps_device_stream(const mps_device *device, uint32_t s
 
 /* A step that no waiter may run: it waits itself, wants the executor's thread, or may take any time, while Ctrl-C is to work. */
 static inline bool mps_step_is_blocker(const mps_step *step) {
-  return step->kind == MPS_STEP_WAIT || (step->kind == MPS_STEP_DISPATCH && ((const mps_step_dispatch *)(const void *)step)->unknown) || (step->kind == MPS_STEP_DENSE && !((const mps_step_dense *)(const void *)step)->anywhere);
+  if (step->kind == MPS_STEP_DISPATCH) return ((const mps_step_dispatch *)(const void *)step)->unknown != 0;
+  if (step->kind == MPS_STEP_DENSE) return !((const mps_step_dense *)(const void *)step)->anywhere;
+  return step->kind == MPS_STEP_WAIT;
 }
 
 /* ---- stream.c ---- */
