@@ -29,7 +29,7 @@
 static const char seal_mark[] = "\n//openmps 1 ";
 #define SEAL_LENGTH (sizeof seal_mark - 1 + KEY_LENGTH + 1)
 
-static const char *const suffixes[MPS_CACHE_KINDS] = {".so", ".list", ".macros", ".hpp", ".pch"};
+static const char *const suffixes[MPS_CACHE_KINDS] = {".so", ".list"};
 
 /* ---- names ---- */
 bool mps_cache_locate(mps_cache *out_cache) {
@@ -133,7 +133,8 @@ static void print_seal(const mps_cache_key *key, mps_cache_kind kind, const void
   out[SEAL_LENGTH] = 0;
 }
 
-void mps_cache_touch(const char *path) {
+/* Counts as used now. */
+static void touch(const char *path) {
   if (utimensat(AT_FDCWD, path, NULL, 0) != 0) MPS_LOG(SHADER, DEBUG, "%s keeps its old time: %s", path, strerror(errno));
 }
 
@@ -145,7 +146,7 @@ char *mps_cache_read(const mps_cache *cache, const mps_cache_key *key, mps_cache
   if (length >= SEAL_LENGTH) {
     print_seal(key, kind, text, length - SEAL_LENGTH, seal);
     if (memcmp(text + length - SEAL_LENGTH, seal, SEAL_LENGTH) == 0) {
-      mps_cache_touch(path);
+      touch(path);
       *out_length = length - SEAL_LENGTH;
       text[*out_length] = 0;
       return text;
@@ -182,12 +183,18 @@ static bool write_all(int fd, const char *bytes, size_t length) {
   return true;
 }
 
-bool mps_cache_adopt(const mps_cache *cache, const mps_cache_key *key, mps_cache_kind kind, const char *temporary) {
+/* What OPENMPS_CACHE_SIZE says. */
+static uint64_t size_limit(void) {
+  int64_t limit = mps_option_int(MPS_OPTION_CACHE_SIZE);
+  return limit > 0 ? (uint64_t)limit : 0;
+}
+
+/* Gives a file that is written its name, and makes room. */
+static bool adopt(const mps_cache *cache, const mps_cache_key *key, mps_cache_kind kind, const char *temporary) {
   char path[1024];
   mps_cache_path(cache, key, kind, path, sizeof path);
   if (rename(temporary, path) == 0) {
-    int64_t limit = mps_option_int(MPS_OPTION_CACHE_SIZE);
-    mps_cache_trim(cache, limit > 0 ? (uint64_t)limit : 0);
+    mps_cache_trim(cache, size_limit());
     return true;
   }
   MPS_LOG(SHADER, WARNING, "%s cannot be cached: %s", path, strerror(errno));
@@ -206,7 +213,7 @@ bool mps_cache_add(const mps_cache *cache, const mps_cache_key *key, mps_cache_k
     written = false;
     error = errno;
   }
-  if (written) return mps_cache_adopt(cache, key, kind, temporary);
+  if (written) return adopt(cache, key, kind, temporary);
   MPS_LOG(SHADER, WARNING, "nothing is cached in %s: %s", cache->path, strerror(error));
   if (fd >= 0) unlink(temporary);
   return false;
@@ -285,10 +292,8 @@ void mps_cache_measure(const mps_cache *cache, uint64_t *out_entries, uint64_t *
 
 /* ---- for the command line ---- */
 void mps_shader_cache_get_info(mps_shader_cache_info *out_info) {
-  *out_info = (mps_shader_cache_info){.enabled = mps_option_bool(MPS_OPTION_CACHE)};
+  *out_info = (mps_shader_cache_info){.enabled = mps_option_bool(MPS_OPTION_CACHE), .limit = size_limit()};
   mps_cache cache;
-  int64_t limit = mps_option_int(MPS_OPTION_CACHE_SIZE);
-  out_info->limit = limit > 0 ? (uint64_t)limit : 0;
   if (!mps_cache_locate(&cache)) return;
   snprintf(out_info->path, sizeof out_info->path, "%s", cache.path);
   mps_cache_measure(&cache, &out_info->entries, &out_info->bytes);

@@ -25,9 +25,6 @@ typedef struct mps_cache_key {
 typedef enum mps_cache_kind {
   MPS_CACHE_LIBRARY,     /* .so: a kernel library */
   MPS_CACHE_LIST,        /* .list: the files that a source includes */
-  MPS_CACHE_MACROS,      /* .macros: the standard library's macros, for preprocessing; names the seals of the next two */
-  MPS_CACHE_PRELUDE,     /* .hpp: the standard library as C++ */
-  MPS_CACHE_PRECOMPILED, /* .pch: the same precompiled; not sealed, its digest stands in .macros */
   MPS_CACHE_KINDS
 } mps_cache_kind;
 
@@ -46,12 +43,9 @@ bool mps_cache_find(const mps_cache *cache, const mps_cache_key *key, mps_cache_
 char *mps_cache_read(const mps_cache *cache, const mps_cache_key *key, mps_cache_kind kind, size_t *out_length);
 /* Seals and adds; replaces one of this name. Older entries go if the directory is larger than OPENMPS_CACHE_SIZE then. */
 bool mps_cache_add(const mps_cache *cache, const mps_cache_key *key, mps_cache_kind kind, const void *contents, size_t length);
-/* The same of a file that is there already, under a temporary name in the directory, and gets no seal. */
-bool mps_cache_adopt(const mps_cache *cache, const mps_cache_key *key, mps_cache_kind kind, const char *temporary);
+/* The name under which a file is written before it gets its own. */
 void mps_cache_temporary(const mps_cache *cache, const mps_cache_key *key, mps_cache_kind kind, char *out, size_t capacity);
 void mps_cache_remove(const mps_cache *cache, const mps_cache_key *key, mps_cache_kind kind);
-/* Counts as used now. */
-void mps_cache_touch(const char *path);
 
 /* Removes the longest unused until at most `limit` bytes are left, and temporary files that nobody can be writing any more. */
 void mps_cache_trim(const mps_cache *cache, uint64_t limit);
