@@ -108,15 +108,10 @@ static void make_key(build *b) {
   b->key = mps_cache_key_end(&hash);
 }
 
-static bool is_below(const char *file, const char *folder) {
-  size_t length = strlen(folder);
-  return length > 0 && strncmp(file, folder, length) == 0 && file[length] == '/';
-}
-
 /* The part of `file` below one of the user's folders, and that folder's number; NULL for files elsewhere. */
 static const char *below(const build *b, const char *file, uint32_t *out_folder) {
   for (uint32_t i = 0; b->includes[i]; i++) {
-    if (!is_below(file, b->includes[i])) continue;
+    if (!mps_path_is_below(file, b->includes[i])) continue;
     *out_folder = i;
     return file + strlen(b->includes[i]) + 1;
   }
@@ -201,7 +196,7 @@ static mps_status list_files(const build *b, const char *folder, const char *rul
   char file[1024];
   for (const char *p = strchr(rule, ':') ? strchr(rule, ':') + 1 : ""; (p = next_dependency(p, file, sizeof file)) != NULL;) {
     uint32_t number;
-    if (is_below(file, folder) || is_below(file, b->compiler.include) || is_below(file, b->compiler.include_core)) continue;
+    if (mps_path_is_below(file, folder) || mps_path_is_below(file, b->compiler.include) || mps_path_is_below(file, b->compiler.include_core)) continue;
     if (!below(b, file, &number))
       return mps_error_set(MPS_STATUS_COMPILE_ERROR, "%s:1:1: error: the file %s lies outside of the folders that shaders include from", b->name, file);
     size_t length = strlen(file);

@@ -49,10 +49,7 @@ static bool add(char_array *out, const char *text, size_t length) {
 static bool may_read(const char *path, const char *const *readable) {
   struct stat state;
   bool below = !readable;
-  for (; readable && *readable && !below; readable++) {
-    size_t length = strlen(*readable);
-    below = strncmp(path, *readable, length) == 0 && path[length] == '/' && !strstr(path, "/../");
-  }
+  for (; readable && *readable && !below; readable++) below = mps_path_is_below(path, *readable) && !strstr(path, "/../");
   return below && stat(path, &state) == 0 && S_ISREG(state.st_mode);
 }
 

@@ -145,3 +145,8 @@ mps_status mps_file_write(const char *path, const char *text, size_t length) {
   if (!written) return mps_error_set(MPS_STATUS_SYSTEM_ERROR, "%s cannot be written: %s", path, strerror(errno));
   return MPS_STATUS_OK;
 }
+
+bool mps_path_is_below(const char *path, const char *folder) {
+  size_t length = strlen(folder);
+  return length > 0 && strncmp(path, folder, length) == 0 && path[length] == '/';
+}
