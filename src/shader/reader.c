@@ -159,9 +159,10 @@ static void rewrite_word(reader *r, uint32_t index) {
   }
 }
 
-static bool begins_with(const char *p, const char *end, const char *word) {
+/* True if the text up to `end` begins with `word`. */
+static bool starts(const char *text, const char *end, const char *word) {
   size_t length = strlen(word);
-  return (size_t)(end - p) >= length && memcmp(p, word, length) == 0;
+  return (size_t)(end - text) >= length && memcmp(text, word, length) == 0;
 }
 
 /* Pragmas that name files or modules, or work on the compiler itself; macros may have made them (mps_source_check sees the others). */
@@ -170,9 +171,9 @@ static void check_pragmas(reader *r) {
   for (uint32_t i = 0; i < r->list.line_count && r->status == MPS_STATUS_OK; i++) {
     const char *p = r->list.text + r->list.lines[i].start, *end = r->list.text + r->list.length;
     while (p < end && (*p == ' ' || *p == '\t')) p++;
-    if (!begins_with(p, end, "#pragma ")) continue;
+    if (!starts(p, end, "#pragma ")) continue;
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-      if (begins_with(p + strlen("#pragma "), end, words[k]))
+      if (starts(p + strlen("#pragma "), end, words[k]))
         r->status = mps_error_set(MPS_STATUS_COMPILE_ERROR, "%s:%u:1: error: the pragma '%s' is not Metal",
                                   r->list.files[r->list.lines[i].file], r->list.lines[i].number, words[k]);
   }
@@ -225,11 +226,6 @@ static char *put_newlines(char *p, const char *text, size_t length) {
   for (size_t i = 0; i < length; i++)
     if (text[i] == '\n') *p++ = '\n';
   return p;
-}
-
-static bool starts(const char *text, const char *end, const char *word) {
-  size_t length = strlen(word);
-  return (size_t)(end - text) >= length && memcmp(text, word, length) == 0;
 }
 
 /* What lies between two tokens: blanks, line markers and pragmas. Pragmas of a definition that goes away go with it, and so does the count

@@ -5,6 +5,8 @@
 #ifndef OPENMPS_SHADER_READER_INTERNAL_H
 #define OPENMPS_SHADER_READER_INTERNAL_H
 
+#include <string.h>
+
 #include "base/array.h"
 #include "base/hash.h"
 #include "shader/reader.h"
@@ -85,6 +87,11 @@ static inline bool token_punct(const reader *r, uint32_t index, char c) {
 }
 static inline bool token_word(const reader *r, uint32_t index) {
   return index < r->list.count && r->list.tokens[index].kind == MPS_TOKEN_IDENTIFIER;
+}
+/* True if both are written alike. */
+static inline bool token_same(const reader *r, uint32_t a, uint32_t b) {
+  const mps_token *first = &r->list.tokens[a], *second = &r->list.tokens[b];
+  return first->length == second->length && memcmp(r->list.text + first->start, r->list.text + second->start, first->length) == 0;
 }
 static inline bool token_attribute(const reader *r, uint32_t index) { return token_punct(r, index, '[') && token_punct(r, index + 1, '['); }
 

@@ -272,10 +272,8 @@ static bool find_function_name(reader *r, uint32_t begin, uint32_t end, uint32_t
 }
 
 static const kernel_template *find_template(reader *r, uint32_t name) {
-  for (size_t i = r->templates.count; i-- > 0;) {
-    const mps_token *a = &r->list.tokens[r->templates.items[i].name_token], *b = &r->list.tokens[name];
-    if (a->length == b->length && memcmp(r->list.text + a->start, r->list.text + b->start, a->length) == 0) return &r->templates.items[i];
-  }
+  for (size_t i = r->templates.count; i-- > 0;)
+    if (token_same(r, r->templates.items[i].name_token, name)) return &r->templates.items[i];
   return NULL;
 }
 

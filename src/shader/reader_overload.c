@@ -88,9 +88,7 @@ static void drop(reader *r, uint32_t begin, uint32_t end) {
 
 /* `constant` behind a member function's parameters is const, which constructors cannot be. */
 static void rewrite_trailing(reader *r, const scope *s, uint32_t name, uint32_t close, uint32_t end) {
-  const mps_token *a = &r->list.tokens[name], *b = &r->list.tokens[s->class_name];
-  bool constructor = a->length == b->length && memcmp(r->list.text + a->start, r->list.text + b->start, a->length) == 0;
-  bool already = constructor;
+  bool already = token_same(r, name, s->class_name); /* a constructor */
   for (uint32_t i = close + 1; i < end; i++) {
     if (token_is(r, i, "const")) already = true;
     if (!token_is(r, i, "constant")) continue;

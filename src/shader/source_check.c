@@ -183,13 +183,15 @@ static bool asks_for_file(const char *word) {
   return !strcmp(word, "__has_include") || !strcmp(word, "__has_include_next") || !strcmp(word, "__has_embed");
 }
 
+static const char refused_pragma[] = "this pragma is not Metal: it names a file or a module, or works on the compiler itself";
+
 static void check_pragma(scanner *s) {
   const char *at = s->token;
   if (!read_token(s)) return;
   bool vendor = !strcmp(s->word, "GCC") || !strcmp(s->word, "clang");
   bool refused = !strcmp(s->word, "comment") || !strcmp(s->word, "include_alias");
   if (vendor && read_token(s)) refused = !strcmp(s->word, "dependency") || !strcmp(s->word, "module") || !strcmp(s->word, "__debug");
-  if (refused) fail(s, at, "this pragma is not Metal: it names a file or a module, or works on the compiler itself");
+  if (refused) fail(s, at, refused_pragma);
 }
 
 /* _Pragma("GCC dependency ..."); texts that a macro makes into one are not seen here but by the reader. */
@@ -200,7 +202,7 @@ static void check_operator(scanner *s) {
   if (s->word[0] != '"') return;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     const char *found = memmem(s->token, (size_t)(s->p - s->token), words[i], strlen(words[i]));
-    if (found) fail(s, at, "this pragma is not Metal: it names a file or a module, or works on the compiler itself");
+    if (found) fail(s, at, refused_pragma);
   }
 }
 
