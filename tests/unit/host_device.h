@@ -14,10 +14,10 @@
 #include "test.h"
 
 static mps_device *device;
-static mps_stream *stream;
+static mps_stream *stream; /* its default one */
 
 /* Ends the program where there is none: nothing can be tested then. The caller releases `device`. */
-static void open_device(void) {
+static inline void open_device(void) {
   if (mps_device_open("host", &device) != MPS_STATUS_OK) {
     fprintf(stderr, "%s\n", mps_error_message());
     exit(1);
@@ -26,7 +26,7 @@ static void open_device(void) {
 }
 
 /* Zeros; NULL after a failed check. */
-static mps_buffer *make_buffer(size_t bytes) {
+static inline mps_buffer *make_buffer(size_t bytes) {
   mps_buffer *buffer = NULL;
   CHECK_OK(mps_buffer_create(device, stream, bytes, &buffer));
   CHECK_OK(mps_stream_synchronize(stream));

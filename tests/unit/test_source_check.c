@@ -8,12 +8,9 @@
 #include <unistd.h>
 
 #include "base/options.h"
-#include "openmps/library.h"
 #include "shader/process.h"
 #include "shader/source_check.h"
-#include "test.h"
-
-static mps_device *device;
+#include "host_device.h"
 
 static void check_refused(const char *source, const char *place, const char *words) {
   mps_status status = mps_source_check(source, "s");
@@ -150,10 +147,7 @@ static void keeps_to_the_given_folders(void) {
 }
 
 int main(void) {
-  if (mps_device_open("host", &device) != MPS_STATUS_OK) {
-    fprintf(stderr, "%s\n", mps_error_message());
-    return 1;
-  }
+  open_device();
   RUN(refuses_files_elsewhere);
   RUN(refuses_questions_about_files);
   RUN(refuses_pragmas);
