@@ -130,7 +130,11 @@ static void add_code_generation(command *c, const mps_compile_options *options) 
   add(c, options->optimization ? options->optimization : "-O3");
   static const char *const flags[] = {"-ffp-contract=off", "-fno-math-errno", "-fPIC", "-fvisibility=hidden", "-fno-ident",
                                       "-fno-asynchronous-unwind-tables", "-mllvm", "-inline-threshold=2000",
-                                      "-mllvm", "-inlinehint-threshold=2000", "-mllvm", "-locally-hot-callsite-threshold=2000", NULL};
+                                      "-mllvm", "-inlinehint-threshold=2000", "-mllvm", "-locally-hot-callsite-threshold=2000",
+                                      /* Loops over threads promise that no round depends on another one. Where that is promised, clang makes one wide
+                                       * access of neighbours without asking what lies between them: it would move a store over another store to the same
+                                       * place within one thread. */
+                                      "-mllvm", "-enable-interleaved-mem-accesses=false", NULL};
   add_all(c, flags);
   if (is_target(options, "x86_64")) {
     add(c, "-Xclang");
