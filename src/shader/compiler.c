@@ -130,12 +130,10 @@ static void add_code_generation(command *c, const mps_compile_options *options) 
   add(c, options->optimization ? options->optimization : "-O3");
   static const char *const flags[] = {"-ffp-contract=off", "-fno-math-errno", "-fPIC", "-fvisibility=hidden", "-fno-ident",
                                       "-fno-asynchronous-unwind-tables", "-mllvm", "-inline-threshold=2000",
-                                      "-mllvm", "-inlinehint-threshold=2000", "-mllvm", "-locally-hot-callsite-threshold=2000",
-                                      /* Loops over threads promise that no round depends on another one. Where that is promised, clang makes one wide
-                                       * access of neighbours without asking what lies between them: it would move a store over another store to the same
-                                       * place within one thread. */
-                                      "-mllvm", "-enable-interleaved-mem-accesses=false", NULL};
+                                      "-mllvm", "-inlinehint-threshold=2000", "-mllvm", "-locally-hot-callsite-threshold=2000", NULL};
   add_all(c, flags);
+  static const char *const ordered[] = {"-mllvm", "-enable-interleaved-mem-accesses=false", NULL};
+  if (options->ordered) add_all(c, ordered);
   if (is_target(options, "x86_64")) {
     add(c, "-Xclang");
     add(c, "-ffloat16-excess-precision=none");
