@@ -46,7 +46,7 @@ def statements_of(text):
 
 def kernel_of(name, type_name, size, statements, pointer):
     body = " ".join(f"{left} = {right};" for left, right in statements)
-    own = {"array": f"device T *own = memory + i * {size};", "fields": f"device T *own = memory[i].at;"}[pointer]
+    own = {"array": f"device T *own = memory + i * {size};", "fields": "device T *own = memory[i].at;"}[pointer]
     parameter = {"array": "device T *memory", "fields": "device Own *memory"}[pointer]
     return (
         f"namespace {name}_types {{ typedef {type_name} T; struct Own {{ T at[{size}]; }}; }}\n"
