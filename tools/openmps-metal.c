@@ -5,6 +5,7 @@
  *   openmps-metal --clang C --include DIR [-I DIR] [--level L] [--depfile F] -o file.o file.metal
  *   openmps-metal --clang C --include DIR --link -o library.so file.o...
  *   openmps-metal --clang C --include DIR --check [--target T] [--std c++14] -o file.o file.metal
+ *   openmps-metal --clang C --include DIR --user -o file.o file.metal          as sources of users are compiled at run time
  *
  * Beside each object stands <object>.kernels, a line "name flags" for each kernel; linking counts them and refuses a name used twice.
  */
@@ -48,6 +49,7 @@ static bool parse(int count, char **words, arguments *out) {
     else if (strcmp(word, "--link") == 0) out->link = true;
     else if (strcmp(word, "--list") == 0) out->list = true;
     else if (strcmp(word, "-O0") == 0 || strcmp(word, "-O1") == 0 || strcmp(word, "-fsyntax-only") == 0) out->options.optimization = word;
+    else if (strcmp(word, "--user") == 0) out->options.ordered = out->options.lane_loops = true;
     else if (strcmp(word, "--check") == 0) out->options.mode = MPS_READER_CHECK;
     else if (word[0] == '-') return false;
     else out->inputs[out->input_count++] = word;
@@ -122,7 +124,7 @@ int main(int count, char **words) {
   a.inputs = calloc((size_t)count, sizeof *a.inputs);
   if (!a.inputs || !parse(count, words, &a)) {
     fprintf(stderr, "usage: %s --clang CLANG --include DIR [--core DIR] [-I DIR] [--level LEVEL] [--target TARGET] [--std STD]\n"
-                    "       [--depfile FILE] [--check] [-O0 | -O1 | -fsyntax-only] [--list] -o OBJECT FILE.metal | --link -o LIBRARY OBJECT...\n", words[0]);
+                    "       [--depfile FILE] [--check | --user] [-O0 | -O1 | -fsyntax-only] [--list] -o OBJECT FILE.metal | --link -o LIBRARY OBJECT...\n", words[0]);
     free(a.inputs);
     return 2;
   }

@@ -18,6 +18,7 @@
   X(FUSION, "OPENMPS_FUSION", bool, "1", "0 runs each queued step by itself")                                                     \
   X(CLANG, "OPENMPS_CLANG", string, "", "clang (or zig) that compiles Metal source; default: the ziglang package")                \
   X(SHADER_INCLUDE, "OPENMPS_SHADER_INCLUDE", string, "", "folders, separated by colons, that user shaders include from (for c10/metal)") \
+  X(SHADER_LANES, "OPENMPS_SHADER_LANES", bool, "1", "0 gives each thread a stack where threads of a group meet, in place of loops over lanes") \
   X(CACHE, "OPENMPS_CACHE", bool, "1", "0 keeps no compiled shaders on disk")                                                     \
   X(CACHE_PATH, "OPENMPS_CACHE_PATH", string, "", "directory of compiled shaders; default: openmps/ in the user's cache directory") \
   X(CACHE_SIZE, "OPENMPS_CACHE_SIZE", int, "1073741824", "bytes that compiled shaders may take on disk; the longest unused go first") \

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/os/os.h"
 #include "base/status.h"
+#include "shader/lanes.h"
 #include "shader/process.h"
 
 #define COMPILE_TIMEOUT_MS 600000u
@@ -156,9 +157,23 @@ static bool threads_meet(const mps_reading *reading) {
   return false;
 }
 
-/* Compiles `input`, rewritten source, to `object`. `serial`: entry numbers with commas. *out_text is what clang said, the dump included. */
-static mps_status generate(const mps_compiler *compiler, const char *input, const char *object, const char *serial, bool dump,
-                           const mps_compile_options *options, const mps_reading *reading, char **out_text, int *out_code) {
+/* One run of the compiler over rewritten source. */
+typedef struct generation {
+  const char *input, *output;
+  char serial[1000];  /* numbers of entries whose threads run one by one, each with a comma */
+  bool dump;          /* functions are printed as the vectoriser sees them */
+  bool lane_loops;    /* the output is what lanes.h takes: text, whose loops are neither vectors nor unrolled by halves */
+} generation;
+
+static void add_text_output(command *c) {
+  static const char *const flags[] = {"-O2", "-fno-vectorize", "-fno-slp-vectorize", "-mllvm", "-unroll-runtime=false",
+                                      "-mllvm", "-unroll-allow-partial=false", "-emit-llvm", "-S", NULL};
+  add_all(c, flags);
+}
+
+/* *out_text is what clang said, the dump included. */
+static mps_status generate(const mps_compiler *compiler, const generation *g, const mps_compile_options *options, const mps_reading *reading,
+                           char **out_text, int *out_code) {
   command c = {0};
   texts t;
   add_compiler(&c, compiler);
@@ -166,23 +181,46 @@ static mps_status generate(const mps_compiler *compiler, const char *input, cons
   add_code_generation(&c, options);
   /* Else clang would give each side of a branch its own copy of a function in which threads of both meet behind it. */
   if (threads_meet(reading)) add(&c, "-fconvergent-functions");
+  add(&c, g->lane_loops ? "-DOPENMPS_LANE_LOOPS=1" : "-DOPENMPS_LANE_LOOPS=0");
   if (options->mode == MPS_READER_HOST) {
-    snprintf(t.list, sizeof t.list, "-DMPS_HOST_SERIAL=%s", serial);
+    snprintf(t.list, sizeof t.list, "-DMPS_HOST_SERIAL=%s", g->serial);
     add(&c, t.list);
     add(&c, "-isystem");
     add(&c, compiler->include_core[0] ? compiler->include_core : compiler->include);
     add(&c, "-include");
     add(&c, "shader/host_launch.h");
   }
-  if (dump) {
+  if (g->dump) {
     static const char *const flags[] = {"-mllvm", "-print-before=loop-vectorize", "-Rpass=loop-vectorize", NULL};
     add_all(&c, flags);
   }
-  add(&c, is_target(options, "nvptx") ? "-S" : "-c");
+  if (g->lane_loops) add_text_output(&c);
+  else add(&c, is_target(options, "nvptx") ? "-S" : "-c");
   add(&c, "-o");
+  add(&c, g->output);
+  add(&c, g->input);
+  return run(&c, options, out_text, out_code);
+}
+
+/* Compiles the text of an intermediate language to `object`. */
+static mps_status assemble(const mps_compiler *compiler, const char *input, const char *object, const mps_compile_options *options) {
+  command c = {0};
+  texts t;
+  add_compiler(&c, compiler);
+  snprintf(t.target, sizeof t.target, "--target=%s", target_of(options));
+  snprintf(t.level, sizeof t.level, "-march=%s", options->level ? options->level : "");
+  add(&c, t.target);
+  if (options->level) add(&c, t.level);
+  static const char *const flags[] = {"-x", "ir", "-O3", "-w", "-fPIC", "-mllvm", "-enable-interleaved-mem-accesses=false", "-c", "-o", NULL};
+  add_all(&c, flags);
   add(&c, object);
   add(&c, input);
-  return run(&c, options, out_text, out_code);
+  char *text;
+  int code;
+  MPS_TRY(run(&c, options, &text, &code));
+  mps_status status = code == 0 ? MPS_STATUS_OK : mps_error_set_text(MPS_STATUS_COMPILE_ERROR, text);
+  free(text);
+  return status;
 }
 
 /* True if the vectoriser took the loop over threads of the function whose dump begins at `p`: its remark follows the dump. Interleaving
@@ -221,26 +259,61 @@ static bool find_private_memory(char *text, char *out, size_t capacity) {
   return true;
 }
 
+/* generate, and once more when kernels turn out to have private memory; *out_code is not 0 when the source is wrong. */
+static mps_status generate_checked(const mps_compiler *compiler, generation *g, const mps_compile_options *options, const mps_reading *reading,
+                                   const char *file, char **out_text, int *out_code) {
+  g->serial[0] = 0;
+  g->dump = options->mode == MPS_READER_HOST && reading->kernel_count > 0;
+  MPS_TRY(generate(compiler, g, options, reading, out_text, out_code));
+  if (*out_code != 0 || !g->dump) return MPS_STATUS_OK;
+  bool fits = find_private_memory(*out_text, g->serial, sizeof g->serial);
+  if (fits && !g->serial[0]) return MPS_STATUS_OK;
+  free(*out_text);
+  *out_text = NULL;
+  if (!fits) return mps_error_set(MPS_STATUS_COMPILE_ERROR, "%s: error: too many kernels with private arrays in one file: split it", file);
+  MPS_LOG(SHADER, DEBUG, "%s: entries with private memory run thread by thread: %s", file, g->serial);
+  g->dump = false;
+  return generate(compiler, g, options, reading, out_text, out_code);
+}
+
+/* Makes loops over lanes of the text in `path`, and an object of them. NOT_IMPLEMENTED: they are not possible. */
+static mps_status loop_over_lanes(const mps_compiler *compiler, const char *path, const char *object, const mps_compile_options *options) {
+  char looped[1100], *text;
+  size_t length;
+  mps_lanes_result result;
+  int used = snprintf(looped, sizeof looped, "%s.lanes.ll", object);
+  if (used < 0 || (size_t)used >= sizeof looped) return mps_error_set(MPS_STATUS_SYSTEM_ERROR, "path too long: %s", object);
+  MPS_TRY(mps_file_read(path, &text, &length));
+  mps_status status = mps_lanes_transform(text, length, &result);
+  free(text);
+  MPS_TRY(status);
+  status = mps_file_write(looped, result.text, result.length);
+  mps_lanes_result_free(&result);
+  return status == MPS_STATUS_OK ? assemble(compiler, looped, object, options) : status;
+}
+
 /* The second half of compiling: what the reader wrote lies in `input`. */
-static mps_status generate_checked(const mps_compiler *compiler, const char *input, const char *object, const mps_compile_options *options,
-                                   const mps_reading *reading, const char *file, char **out_warnings) {
-  char serial[1000] = "";
-  char *text;
-  int code;
-  bool dump = options->mode == MPS_READER_HOST && reading->kernel_count > 0;
-  MPS_TRY(generate(compiler, input, object, "", dump, options, reading, &text, &code));
-  if (code == 0 && dump) {
-    if (!find_private_memory(text, serial, sizeof serial)) {
+static mps_status generate_object(const mps_compiler *compiler, const char *input, const char *object, const mps_compile_options *options,
+                                  const mps_reading *reading, const char *file, char **out_warnings) {
+  char path[1100], *text = NULL;
+  int code = 0, used = snprintf(path, sizeof path, "%s.ll", object);
+  if (used < 0 || (size_t)used >= sizeof path) return mps_error_set(MPS_STATUS_SYSTEM_ERROR, "path too long: %s", object);
+  generation g = {.input = input, .output = object};
+  mps_status status = MPS_STATUS_OK;
+  if (options->lane_loops && options->mode == MPS_READER_HOST && threads_meet(reading)) {
+    g.lane_loops = true;
+    g.output = path;
+    MPS_TRY(generate_checked(compiler, &g, options, reading, file, &text, &code));
+    status = code == 0 ? loop_over_lanes(compiler, path, object, options) : MPS_STATUS_OK;
+    if (status != MPS_STATUS_OK) {
+      MPS_LOG(SHADER, INFO, "%s: each thread gets a stack: %s", file, mps_error_message());
       free(text);
-      return mps_error_set(MPS_STATUS_COMPILE_ERROR, "%s: error: too many kernels with private arrays in one file: split it", file);
-    }
-    if (serial[0]) {
-      MPS_LOG(SHADER, DEBUG, "%s: entries with private memory run thread by thread: %s", file, serial);
-      free(text);
-      MPS_TRY(generate(compiler, input, object, serial, false, options, reading, &text, &code));
+      g.lane_loops = false;
+      g.output = object;
     }
   }
-  mps_status status = MPS_STATUS_OK;
+  if (!g.lane_loops) MPS_TRY(generate_checked(compiler, &g, options, reading, file, &text, &code));
+  status = MPS_STATUS_OK;
   if (code != 0) status = fail(text, reading, file, options);
   else if (out_warnings) *out_warnings = mps_diagnostics_map(text, reading, file, options->display_source, options->readable);
   free(text);
@@ -290,8 +363,8 @@ mps_status mps_compiler_compile(const mps_compiler *compiler, const char *source
   mps_status status = mps_reader_read(*out_text, length, &reader_options, out_reading);
   if (status == MPS_STATUS_OK) status = write_rewritten(rewritten, out_reading, options->table);
   if (status == MPS_STATUS_OK)
-    status = generate_checked(compiler, rewritten, object, options, out_reading, options->display_name ? options->display_name : source,
-                              out_warnings);
+    status = generate_object(compiler, rewritten, object, options, out_reading, options->display_name ? options->display_name : source,
+                             out_warnings);
   if (status != MPS_STATUS_OK) {
     mps_reading_free(out_reading);
     free(*out_text);

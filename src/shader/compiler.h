@@ -35,6 +35,7 @@ typedef struct mps_compile_options {
   /* Loops over threads promise that no round depends on another one. Where that is promised, clang makes one wide access of neighbours without
    * asking what lies between them: a store would move over another store, or a load, of the same place and thread. True forbids that. */
   bool ordered;
+  bool lane_loops;     /* kernels whose threads meet become loops over lanes (lanes.h), if all of the source can */
   bool fast_math;
   bool quiet;          /* no warnings */
   uint32_t timeout_ms; /* 0: ten minutes */

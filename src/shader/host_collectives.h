@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * host_collectives: what lanes of a simdgroup make of the values that they bring to one call, over arrays of 32. The one definition for
- * lane loops (shader/lanes.h) and for fibers, so that both give the same bits. C++17 without any header; included in what clang
- * compiles for the host. A bit of `active` stands for a lane that takes part; results of other lanes are left alone.
+ * host_collectives: what lanes of a simdgroup make of the values that they bring to one call, over arrays of 32. C++17 without any header;
+ * included in what clang compiles for the host. A bit of `active` stands for a lane that takes part; results of other lanes are left alone.
  *
- * Used today by the kernels of tests/unit/test_lanes.c; <metal_simdgroup> will take it in place of its own (docs/decisions/0015-lane-loops.md).
+ * Loops over lanes call it where <metal_simdgroup> calls mps_collective_*; kernels with a stack a thread have their own, which gives the
+ * same bits (docs/decisions/0015-lane-loops.md).
  *
  * Sums and products add lane i and i + 16, then i and i + 8, and so on; a half without an active lane leaves the other one as it is.
  * Prefixes go upwards from lane 0. Integers wrap, half and bfloat are held in float and rounded once.
@@ -24,6 +24,7 @@ template <> struct held<unsigned char> { typedef unsigned type; };
 template <> struct held<short> { typedef unsigned type; };
 template <> struct held<unsigned short> { typedef unsigned type; };
 template <> struct held<int> { typedef unsigned type; };
+template <> struct held<long> { typedef unsigned long type; };
 template <> struct held<long long> { typedef unsigned long long type; };
 
 struct sum { template <class H> static inline H apply(H a, H b) { return a + b; } };
@@ -31,9 +32,9 @@ struct product { template <class H> static inline H apply(H a, H b) { return a *
 struct all_bits { template <class T> static inline T apply(T a, T b) { return static_cast<T>(a & b); } };
 struct any_bit { template <class T> static inline T apply(T a, T b) { return static_cast<T>(a | b); } };
 struct odd_bits { template <class T> static inline T apply(T a, T b) { return static_cast<T>(a ^ b); } };
-/* A number wins over NaN. */
-struct smallest { template <class T> static inline T apply(T a, T b) { return b < a || a != a ? b : a; } };
-struct largest { template <class T> static inline T apply(T a, T b) { return a < b || a != a ? b : a; } };
+/* A number wins over NaN; of equal ones stays the first, as with Metal's min and max. */
+struct smallest { template <class T> static inline T apply(T a, T b) { return b != b ? a : a <= b ? a : b; } };
+struct largest { template <class T> static inline T apply(T a, T b) { return b != b ? a : a >= b ? a : b; } };
 
 /* Gives `value(lane)` to each active lane. */
 template <class T, class F> inline void give(T *results, unsigned active, F value) {
@@ -96,6 +97,28 @@ template <class T> inline void shuffle(const T *values, const unsigned *lanes, T
   give(results, active, [&](unsigned i) { return lanes[i] < width ? copy[lanes[i] % width] : T(0); });
 }
 
+/* Matrices of 8 x 8 elements, two neighbours of a row in each lane: lane bits 4, 2, 1 are the row, bits 3, 0 the pair of columns, as in
+ * <metal_simdgroup_matrix>. results = a * b, added up along the inner dimension behind c; all lanes have to be there for it to mean anything. */
+inline void multiply_matrices(const float *a, const float *b, const float *c, float *results, unsigned active) {
+  float left[8][8], right[8][8], total[8][8];
+  for (unsigned i = 0; i < width; i++)
+    for (unsigned k = 0; k < 2; k++) {
+      const unsigned row = (i >> 2 & 4u) | (i >> 1 & 3u), column = (i >> 1 & 4u) | (i << 1 & 2u) | k;
+      const bool there = active >> i & 1u;
+      left[row][column] = there ? a[2 * i + k] : 0;
+      right[row][column] = there ? b[2 * i + k] : 0;
+      total[row][column] = c[2 * i + k];
+    }
+  for (unsigned row = 0; row < 8; row++)
+    for (unsigned k = 0; k < 8; k++)
+      for (unsigned column = 0; column < 8; column++) total[row][column] += left[row][k] * right[k][column];
+  for (unsigned i = 0; i < width; i++)
+    for (unsigned k = 0; k < 2; k++) {
+      const unsigned row = (i >> 2 & 4u) | (i >> 1 & 3u), column = (i >> 1 & 4u) | (i << 1 & 2u) | k;
+      if (active >> i & 1u) results[2 * i + k] = total[row][column];
+    }
+}
+
 inline unsigned ballot(const unsigned char *votes, unsigned active) {
   unsigned result = 0;
   for (unsigned i = 0; i < width; i++) result |= static_cast<unsigned>(votes[i] & 1u) << i;
@@ -104,22 +127,25 @@ inline unsigned ballot(const unsigned char *votes, unsigned active) {
 
 } // namespace mps_lanes
 
-/* MPS_COLLECTIVE_...(suffix, T) declares the call by value and defines what it does over arrays. */
-#define MPS_COLLECTIVE_FUNCTION extern "C" __attribute__((used, always_inline, visibility("hidden"))) inline
-/* Neither copied nor merged nor moved into a branch: the place of a call says who meets. */
-#define MPS_COLLECTIVE_CALL extern "C" __attribute__((convergent, nomerge))
+/* MPS_COLLECTIVE_...(suffix, T) defines what a call by value does over arrays, and declares that call if MPS_COLLECTIVE_DECLARE says how. */
+#ifndef MPS_COLLECTIVE_FUNCTION /* what nobody calls is not compiled */
+#define MPS_COLLECTIVE_FUNCTION extern "C" __attribute__((visibility("hidden"))) inline
+#endif
+#ifndef MPS_COLLECTIVE_DECLARE /* kernels/include declares the calls by value */
+#define MPS_COLLECTIVE_DECLARE(declaration)
+#endif
 
 #define MPS_COLLECTIVE_REDUCTION(name, operation, suffix, T, H)                                                \
-  MPS_COLLECTIVE_CALL T mps_collective_##name##_##suffix(T value);                                             \
+  MPS_COLLECTIVE_DECLARE(T mps_collective_##name##_##suffix(T value))                                             \
   MPS_COLLECTIVE_FUNCTION void mps_lanes_##name##_##suffix(const T *values, T *results, unsigned active) {      \
     mps_lanes::reduce<mps_lanes::operation, 32, H>(values, results, active);                                 \
   }                                                                                                          \
-  MPS_COLLECTIVE_CALL T mps_collective_quad_##name##_##suffix(T value);                                        \
+  MPS_COLLECTIVE_DECLARE(T mps_collective_quad_##name##_##suffix(T value))                                        \
   MPS_COLLECTIVE_FUNCTION void mps_lanes_quad_##name##_##suffix(const T *values, T *results, unsigned active) { \
     mps_lanes::reduce<mps_lanes::operation, 4, H>(values, results, active);                                  \
   }
 #define MPS_COLLECTIVE_PREFIX(name, operation, inclusive, suffix, T)                                          \
-  MPS_COLLECTIVE_CALL T mps_collective_##name##_##suffix(T value);                                            \
+  MPS_COLLECTIVE_DECLARE(T mps_collective_##name##_##suffix(T value))                                            \
   MPS_COLLECTIVE_FUNCTION void mps_lanes_##name##_##suffix(const T *values, T *results, unsigned active) {     \
     mps_lanes::prefix<mps_lanes::operation, inclusive>(values, results, active);                            \
   }
@@ -137,22 +163,28 @@ inline unsigned ballot(const unsigned char *votes, unsigned active) {
   MPS_COLLECTIVE_REDUCTION(or, any_bit, suffix, T, T)        \
   MPS_COLLECTIVE_REDUCTION(xor, odd_bits, suffix, T, T)
 #define MPS_COLLECTIVE_SHUFFLE(suffix, T)                                                                                         \
-  MPS_COLLECTIVE_CALL T mps_collective_shuffle_##suffix(T value, unsigned lane);                                                  \
+  MPS_COLLECTIVE_DECLARE(T mps_collective_shuffle_##suffix(T value, unsigned lane))                                                  \
   MPS_COLLECTIVE_FUNCTION void mps_lanes_shuffle_##suffix(const T *values, const unsigned *lanes, T *results, unsigned active) {   \
     mps_lanes::shuffle(values, lanes, results, active);                                                                         \
   }
+/* Two floats in each unsigned long. */
+#define MPS_COLLECTIVE_MATRIX()                                                                                                     \
+  MPS_COLLECTIVE_DECLARE(unsigned long mps_collective_matrix(unsigned long a, unsigned long b, unsigned long c))                       \
+  MPS_COLLECTIVE_FUNCTION void mps_lanes_matrix(const float *a, const float *b, const float *c, float *results, unsigned active) {   \
+    mps_lanes::multiply_matrices(a, b, c, results, active);                                                                       \
+  }
 #define MPS_COLLECTIVE_BALLOT()                                                                                          \
-  MPS_COLLECTIVE_CALL unsigned mps_collective_ballot(bool vote);                                                         \
+  MPS_COLLECTIVE_DECLARE(unsigned mps_collective_ballot(bool vote))                                                         \
   MPS_COLLECTIVE_FUNCTION void mps_lanes_ballot(const unsigned char *votes, unsigned *results, unsigned active) {         \
     const unsigned all = mps_lanes::ballot(votes, active);                                                               \
     mps_lanes::give(results, active, [=](unsigned) { return all; });                                                     \
   }
 
 /* Around a loop in which lanes meet; `name` is a constant. */
-MPS_COLLECTIVE_CALL void mps_collective_loop_enter(unsigned name);
-MPS_COLLECTIVE_CALL void mps_collective_loop_next(unsigned name);
-MPS_COLLECTIVE_CALL void mps_collective_loop_leave(unsigned name);
-MPS_COLLECTIVE_CALL void mps_collective_barrier(unsigned flags);
-MPS_COLLECTIVE_CALL void mps_collective_simdgroup_barrier(unsigned flags);
+MPS_COLLECTIVE_DECLARE(void mps_collective_loop_enter(unsigned name))
+MPS_COLLECTIVE_DECLARE(void mps_collective_loop_next(unsigned name))
+MPS_COLLECTIVE_DECLARE(void mps_collective_loop_leave(unsigned name))
+MPS_COLLECTIVE_DECLARE(void mps_collective_barrier(unsigned flags))
+MPS_COLLECTIVE_DECLARE(void mps_collective_simdgroup_barrier(unsigned flags))
 
 #endif

@@ -7,7 +7,8 @@
  * This holds only for memory that threads do not have to themselves: a kernel whose private arrays stay in memory shares one copy of
  * them between iterations, and so do threadgroup objects. Such kernels run one thread at a time: `parallel` is false for them.
  *
- * Kernels with barriers or simdgroup functions run group by group (run_groups): the driver gives each thread a stack of its own.
+ * Kernels with barriers or simdgroup functions run group by group (run_groups): as loops over lanes, which shader/lanes.h makes of
+ * mps_threads_<n> (OPENMPS_LANE_LOOPS is 1), or the driver gives each thread a stack of its own.
  */
 #ifndef OPENMPS_SHADER_HOST_LAUNCH_H
 #define OPENMPS_SHADER_HOST_LAUNCH_H
@@ -17,6 +18,39 @@
 /* Entry numbers, each followed by a comma, that compiling once has shown to keep private memory. */
 #ifndef MPS_HOST_SERIAL
 #define MPS_HOST_SERIAL
+#endif
+
+#if OPENMPS_LANE_LOOPS
+#include "shader/host_collectives.h"
+
+MPS_COLLECTIVE_ARITHMETIC(f32, float)
+MPS_COLLECTIVE_ARITHMETIC(i32, int)
+MPS_COLLECTIVE_ARITHMETIC(u32, unsigned)
+MPS_COLLECTIVE_ARITHMETIC(i64, long)
+MPS_COLLECTIVE_ARITHMETIC(u64, unsigned long)
+MPS_COLLECTIVE_BITS(u32, unsigned)
+MPS_COLLECTIVE_BITS(u64, unsigned long)
+MPS_COLLECTIVE_SHUFFLE(b32, unsigned)
+MPS_COLLECTIVE_SHUFFLE(b64, unsigned long)
+MPS_COLLECTIVE_BALLOT()
+MPS_COLLECTIVE_MATRIX()
+
+/* Behind a kernel whose threads meet: its thread functions, by the shape of the group (mps_host::shape), and what is made of them. */
+#define MPS_HOST_THREADS(entry, number, shape)                                                                                      \
+  extern "C" void mps_threads_##number(const void *context, unsigned index) { mps_launch_##entry::lane_thread<shape>(context, index); } \
+  extern "C" void mps_group_##number(const void *context, unsigned threads, void *storage);                                          \
+  extern "C" const unsigned mps_group_##number##_bytes;
+#define MPS_HOST_GROUPS(entry, row, column, block)                                                                       \
+  MPS_HOST_THREADS(entry, row, ::mps_host::shape_row)                                                                     \
+  MPS_HOST_THREADS(entry, column, ::mps_host::shape_column)                                                               \
+  MPS_HOST_THREADS(entry, block, ::mps_host::shape_block)                                                                 \
+  static inline ::mps_host::group_functions mps_groups_##entry() {                                                        \
+    return {{mps_group_##row, mps_group_##column, mps_group_##block}, {mps_group_##row##_bytes, mps_group_##column##_bytes, mps_group_##block##_bytes}}; \
+  }
+#define MPS_HOST_RUN_GROUPS(entry, dispatch) mps_launch_##entry::run_groups(dispatch, mps_groups_##entry())
+#else
+#define MPS_HOST_GROUPS(entry, row, column, block)
+#define MPS_HOST_RUN_GROUPS(entry, dispatch) mps_launch_##entry::run_groups(dispatch)
 #endif
 
 namespace mps_host {
@@ -163,6 +197,32 @@ template <class Role, class P> constexpr bool needs_wide() {
   else return false;
 }
 
+/* True of a place or size that the kernel wants in more than one dimension. */
+template <class Role, class P> constexpr bool is_vector() {
+  if constexpr (Role::index >= 0) return false;
+  else return __is_class(P);
+}
+
+/* ---- groups as loops over lanes ---- */
+/* How lanes lie in a group: along x, along y, or otherwise. In the first two a thread's place is its index, so that addresses stay affine. */
+constexpr int shape_row = 0, shape_column = 1, shape_block = 2, shape_count = 3;
+
+struct group_functions {
+  void (*run[shape_count])(const void *context, unsigned threads, void *storage);
+  unsigned bytes[shape_count]; /* of storage, for each thread */
+};
+
+template <class... T> struct values;
+template <> struct values<> {};
+template <class First, class... Rest> struct values<First, Rest...> {
+  First first;
+  values<Rest...> rest;
+};
+inline values<> make_values() { return {}; }
+template <class First, class... Rest> inline values<First, Rest...> make_values(const First &first, const Rest &...rest) {
+  return {first, make_values(rest...)};
+}
+
 /* ---- the loops ---- */
 template <class Kernel, bool Parallel, auto *Function, class... Roles> struct launch_of;
 
@@ -170,6 +230,7 @@ template <class... P, bool Parallel, auto *Function, class... Roles> struct laun
   static_assert(sizeof...(P) == sizeof...(Roles), "the reader and the compiler disagree about a kernel's parameters");
   static constexpr bool wide = (false || ... || needs_wide<Roles, P>());
   static constexpr bool local = (false || ... || Roles::local);
+  static constexpr bool vector = (false || ... || is_vector<Roles, P>());
   typedef typename counter<wide>::type count;
 
   static constexpr unsigned buffer_count() {
@@ -242,10 +303,77 @@ template <class... P, bool Parallel, auto *Function, class... Roles> struct laun
   __attribute__((always_inline)) static inline void run(const mps_host_dispatch &d) { box(d, Roles::template hold<P>(d)...); }
 
   /* ---- threads that work together ---- */
-  /* One threadgroup; the kernel is inlined in `member`, which the driver runs once for each thread, side by side. */
+  /* Calls run(at, threads) for each group of the box, until it says false; `at` is the group's first thread. */
+  template <class Run> __attribute__((always_inline)) static inline void each_group(const mps_host_dispatch &d, place<count> &at, Run run) {
+    for (word z = d.begin[2]; z < d.end[2]; z += d.group[2])
+      for (word y = d.begin[1]; y < d.end[1]; y += d.group[1])
+        for (word x = d.begin[0]; x < d.end[0]; x += d.group[0]) {
+          const word first[3] = {x, y, z};
+          for (int axis = 0; axis < 3; axis++) {
+            place_in_group(at, d, axis, first[axis]);
+            at.grid[axis] = static_cast<count>(first[axis]);
+          }
+          if (!run(at.size[0] * at.size[1] * at.size[2])) return;
+        }
+  }
+
+#if OPENMPS_LANE_LOOPS
+  /* What threads of a group have in common, by value: loads of it are known not to change. */
+  struct group_context {
+    mps_host_dispatch d;
+    place<count> at;
+    values<typename Roles::template held<P>...> held;
+  };
+
+  template <class... Done>
+  __attribute__((always_inline)) static inline void unpack(const place<count> &at, const mps_host_dispatch &d, const values<> &, const Done &...done) {
+    thread(at, d, done...);
+  }
+  template <class First, class... Rest, class... Done>
+  __attribute__((always_inline)) static inline void unpack(const place<count> &at, const mps_host_dispatch &d, const values<First, Rest...> &held,
+                                                           const Done &...done) {
+    unpack(at, d, held.rest, done..., held.first);
+  }
+
+  template <int Shape> __attribute__((always_inline)) static inline void lane_thread(const void *context, unsigned index) {
+    if constexpr (Shape == shape_column && !vector) return; /* never asked for */
+    const group_context &g = *static_cast<const group_context *>(context);
+    place<count> at = g.at;
+    if constexpr (Shape == shape_row) {
+      at.local[0] = index;
+      at.local[1] = at.local[2] = 0;
+    } else if constexpr (Shape == shape_column) {
+      at.local[1] = index;
+      at.local[0] = at.local[2] = 0;
+    } else { /* index / size by multiplication: both are at most 1024, so 20 bits behind the point are enough */
+      const unsigned rows = index * (0x100000u / at.size[0] + 1u) >> 20;
+      at.local[0] = index - rows * at.size[0];
+      at.local[2] = rows * (0x100000u / at.size[1] + 1u) >> 20;
+      at.local[1] = rows - at.local[2] * at.size[1];
+    }
+    for (int axis = 0; axis < 3; axis++) at.grid[axis] += at.local[axis];
+    unpack(at, g.d, g.held);
+  }
+
+  static inline void run_groups(const mps_host_dispatch &d, const group_functions &functions) {
+    group_context g = {d, {}, make_values(Roles::template hold<P>(d)...)};
+    word bytes = 0;
+    for (unsigned each : functions.bytes) bytes = each > bytes ? each : bytes;
+    const word threads = static_cast<word>(d.group[0]) * d.group[1] * d.group[2];
+    void *storage = d.services->storage(&d, bytes * ((threads + 31) / 32 * 32));
+    if (!storage) return;
+    each_group(d, g.at, [&](unsigned members) {
+      const bool column = vector && g.at.size[0] * g.at.size[2] == 1;
+      const int shape = g.at.size[1] * g.at.size[2] == 1 ? shape_row : column ? shape_column : shape_block;
+      functions.run[shape](&g, members, storage);
+      return true;
+    });
+  }
+#else
+  /* The kernel is inlined in `member`, which the driver runs once for each thread, side by side. */
   struct group_of_threads {
     const mps_host_dispatch *d;
-    place<count> at; /* of the group's first thread */
+    place<count> at;
   };
 
   static void member(void *context, unsigned index) {
@@ -260,17 +388,9 @@ template <class... P, bool Parallel, auto *Function, class... Roles> struct laun
 
   static inline void run_groups(const mps_host_dispatch &d) {
     group_of_threads g = {&d, {}};
-    for (word z = d.begin[2]; z < d.end[2]; z += d.group[2])
-      for (word y = d.begin[1]; y < d.end[1]; y += d.group[1])
-        for (word x = d.begin[0]; x < d.end[0]; x += d.group[0]) {
-          const word first[3] = {x, y, z};
-          for (int axis = 0; axis < 3; axis++) {
-            place_in_group(g.at, d, axis, first[axis]);
-            g.at.grid[axis] = static_cast<count>(first[axis]);
-          }
-          if (!d.services->run_group(&d, g.at.size[0] * g.at.size[1] * g.at.size[2], member, &g)) return;
-        }
+    each_group(d, g.at, [&](unsigned members) { return d.services->run_group(&d, members, member, &g) != 0; });
   }
+#endif
 
   static constexpr mps_host_function row(const char *name, mps_host_entry entry, unsigned max_threads, unsigned flags) {
     return {name, entry, buffer_count(), max_threads ? max_threads : 1024u, 0u, flags | (wide ? 4u : 0u), buffer_mask(), 0u};

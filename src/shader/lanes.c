@@ -197,6 +197,8 @@ void lanes_module_fini(lanes_module *m) {
 }
 
 /* ---- the transformation ---- */
+#define MAX_TEXT ((size_t)4 << 20) /* written for all thread functions together: compiling it takes some seconds */
+
 static const char threads_prefix[] = "mps_threads_", group_prefix[] = "mps_group_", collective_prefix[] = "mps_collective_";
 
 static bool is_threads(const lanes_definition *d) { return lanes_starts(d->name, threads_prefix); }
@@ -208,6 +210,8 @@ static mps_status check_text_between(lanes_span text) {
     bool declared = lanes_starts(line, "declare ");
     if (!declared && lanes_find(line, "@mps_collective_") < line.length)
       return lanes_refuse("threads meet outside of thread functions: %.*s", LANES_SPAN(without_end(line)));
+    if (!declared && lanes_find(line, "@mps_lane_index") < line.length)
+      return lanes_refuse("a lane's number is asked for outside of thread functions: %.*s", LANES_SPAN(without_end(line)));
     if (lanes_find(line, "@mps_threads_") < line.length)
       return lanes_refuse("a thread function is used: %.*s", LANES_SPAN(without_end(line)));
   }
@@ -220,7 +224,7 @@ static void copy_text_between(lanes_text *out, lanes_span text) {
   while (next_line(&rest, &line)) {
     lanes_span name = global_name(line);
     bool declared = lanes_starts(line, "declare ") || (line.at[0] == '@' && lanes_find(line, " = external ") < line.length);
-    if (declared && (lanes_starts(name, group_prefix) || lanes_starts(name, collective_prefix))) continue;
+    if (declared && (lanes_starts(name, group_prefix) || lanes_starts(name, collective_prefix) || lanes_is(name, "mps_lane_index"))) continue;
     lanes_put_span(out, line);
   }
 }
@@ -254,9 +258,12 @@ static mps_status transform(lanes_module *m, lanes_text *out, mps_lanes_result *
   lanes_put(out, "\n");
   result->functions = calloc(count + 1, sizeof *result->functions);
   if (!result->functions) return no_memory();
-  for (size_t i = 0; i < m->definitions.count; i++)
-    if (is_threads(&m->definitions.items[i]))
-      MPS_TRY(transform_function(m, &m->definitions.items[i], out, &metadata, &result->functions[result->function_count++]));
+  const size_t before = out->length;
+  for (size_t i = 0; i < m->definitions.count; i++) {
+    if (!is_threads(&m->definitions.items[i])) continue;
+    MPS_TRY(transform_function(m, &m->definitions.items[i], out, &metadata, &result->functions[result->function_count++]));
+    if (out->length - before > MAX_TEXT) return lanes_refuse("the loops take more than %zu MiB of text", MAX_TEXT >> 20);
+  }
   return out->failed ? no_memory() : MPS_STATUS_OK;
 }
 

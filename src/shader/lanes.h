@@ -3,15 +3,15 @@
  * lanes: turns a kernel that waits for other threads into loops over the threads of a threadgroup. LLVM IR text in, LLVM IR text out; no
  * library of LLVM takes part, so that any clang does, and whatever is not understood is refused rather than guessed.
  *
- * Called today by tests/unit/test_lanes.c alone; the shader compiler will call it for kernels with barriers and SIMD-group functions
- * (docs/decisions/0015-lane-loops.md). Kernels that are refused keep their fibers.
+ * The shader compiler calls it for kernels with barriers and SIMD-group functions (docs/decisions/0015-lane-loops.md). A source that is refused
+ * gets a stack for each thread.
  *
  * What goes in: functions `void mps_threads_<n>(ptr context, i32 thread)`, one thread of a group each, with everything inlined that meets
  * other threads. They meet in calls by value of functions that are declared and not defined:
  *   mps_collective_barrier(...)             all threads of the group that have not returned
  *   mps_collective_simdgroup_barrier(...)   the lanes of a simdgroup that come to this call
  *   T mps_collective_<name>(A, B, ...)      the same, and they exchange values: T and A, B are scalars or vectors
- * Memory reached from `context` by constant offsets must not change while a group runs. Other memory of threads is unordered between two
+ * A thread's place in its simdgroup is i32 mps_lane_index(), which nobody defines either. Memory reached from `context` by constant offsets must not change while a group runs. Other memory of threads is unordered between two
  * meetings, as Metal has it; what a thread keeps to itself (its variables and private arrays) is kept for each.
  *
  * What comes out in their place: `void mps_group_<n>(ptr context, i32 threads, ptr storage)`, which runs a whole group, and the constant

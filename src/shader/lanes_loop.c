@@ -233,6 +233,8 @@ static mps_status walk_block(lanes_function *f, uint32_t block, nest *around) {
     }
     if (i->kind != LANES_ROUND) continue;
     bool innermost = around->depth > 0 && around->loops[around->depth - 1] == i->loop;
+    for (uint32_t d = 0; i->round == 'e' && d < around->depth; d++) /* of a function in itself: they would share a count */
+      if (around->loops[d] == i->loop) return lanes_refuse("a counted loop is within itself");
     if (i->round == 'e' && around->depth < MAX_DEPTH) around->loops[around->depth++] = i->loop;
     else if (i->round == 'l' && innermost) around->depth--;
     else if (i->round != 'n' || !innermost) return lanes_refuse("counted loops are not in each other, or are too deep");

@@ -3,6 +3,7 @@
  * lanes_parse: reads one thread function: blocks, instructions, which values and labels they name. Instructions are a list of known ones;
  * everything else is refused.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -214,6 +215,10 @@ static mps_status read_operands(lanes_function *f, lanes_site *site, lanes_span 
       item = trimmed(lanes_behind(item, skip));
       w = SIZE_MAX; /* from the first word again */
     }
+    if (lanes_starts(item, "@mps_lanes_")) { /* it is there to have that function compiled */
+      site->operand_count--;
+      continue;
+    }
     o->text = item;
     o->bytes = (uint32_t)lanes_type_bytes(f->module, o->type);
     if (o->bytes == 0 || item.length == 0)
@@ -263,6 +268,17 @@ static mps_status read_collective(lanes_function *f, lanes_instruction *i, lanes
   return site->exchange ? read_operands(f, site, arguments) : MPS_STATUS_OK;
 }
 
+/* "call i32 @mps_lane_index()" becomes "and i32 %thread, 31". */
+static mps_status read_lane_index(lanes_function *f, lanes_instruction *i) {
+  const lanes_value *thread = &f->values.items[f->thread];
+  size_t room = thread->name.length + 24;
+  char *text = lanes_allocate(f->module, room);
+  if (!text) return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory for an instruction");
+  int length = snprintf(text, room, "and i32 %%%.*s, 31", LANES_SPAN(thread->name));
+  *i = (lanes_instruction){.text = {text, (size_t)length}, .kind = LANES_PURE, .result = LANES_NONE, .site = LANES_NONE, .block = i->block};
+  return MPS_STATUS_OK;
+}
+
 static mps_status read_call(lanes_function *f, lanes_instruction *i, lanes_span type) {
   static const char *const pure[] = {"@llvm.umin.", "@llvm.umax.", "@llvm.smin.", "@llvm.smax.", "@llvm.abs.", "@llvm.fabs.", "@llvm.fshl.",
                                      "@llvm.fshr.", "@llvm.ctpop.", "@llvm.threadlocal.address"};
@@ -273,6 +289,7 @@ static mps_status read_call(lanes_function *f, lanes_instruction *i, lanes_span 
     return lanes_refuse("a call was not understood: %.*s", LANES_SPAN(i->text));
   for (size_t n = 0; n < sizeof refused / sizeof *refused; n++)
     if (lanes_starts(callee, refused[n])) return lanes_refuse("a call of %.*s", LANES_SPAN(first_word(callee)));
+  if (lanes_starts(callee, "@mps_lane_index(")) return read_lane_index(f, i);
   if (lanes_starts(callee, "@mps_collective_loop_")) return read_round(f, i, callee);
   if (lanes_starts(callee, collective)) return read_collective(f, i, callee);
   for (size_t n = 0; n < sizeof pure / sizeof *pure; n++)

@@ -10,7 +10,7 @@
 #include "shader/lanes_internal.h"
 
 #define MAX_COST 16u
-#define MAX_COPIED 400000u /* instructions in all regions together */
+#define MAX_COPIED 20000u /* instructions in all regions of a function: some seconds of compiling */
 #define MAX_BYTES (UINT64_C(1) << 21) /* of a simdgroup */
 
 static mps_status no_memory(void) { return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory for the regions of a kernel"); }

@@ -19,6 +19,7 @@ typedef struct group_writer {
 } group_writer;
 
 #define MIXED "-1"
+#define MAX_IN_PLACE 8u /* exchanges of a kernel that are copied to where they are */
 
 /* ---- small loops over where lanes wait ---- */
 static void put_extreme(group_writer *w, const char *name, const char *function) {
@@ -173,7 +174,9 @@ static void put_exchange(group_writer *w, uint32_t number, const char *active) {
   lanes_put(w->out, "  call void @mps_lanes_%.*s(", LANES_SPAN(site->name));
   count += site->result != LANES_NONE;
   for (uint32_t o = 0; o < count; o++) lanes_put(w->out, "ptr %%m.o%u, ", first + o);
-  lanes_put(w->out, "i32 %s)\n", active);
+  /* With all lanes there, and few of them, a copy in place: its loops know that nobody is missing. */
+  bool in_place = strcmp(active, "-1") == 0 && w->f->exchange_count <= MAX_IN_PLACE;
+  lanes_put(w->out, "i32 %s) %s\n", active, in_place ? "alwaysinline" : "noinline");
   w->temporaries += count;
 }
 

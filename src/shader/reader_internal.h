@@ -64,6 +64,7 @@ typedef struct reader {
   MPS_ARRAY(mps_reader_constant) constants;
   MPS_ARRAY(name_node) nodes;
   mps_map names; /* name -> index in nodes + 1 */
+  uint32_t loop_count; /* loops in which threads of a simdgroup meet */
 } reader;
 
 /* ---- reader.c ---- */

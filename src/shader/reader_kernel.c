@@ -221,12 +221,15 @@ static const char *entry_text(reader *r, const char *host_name, const char *max_
     return "";
   }
   MPS_ARRAY_PUSH(&r->kernels, kernel);
+  /* Thread functions of a kernel have numbers of their own, one for each shape of a group: see MPS_HOST_GROUPS. */
+  const char *groups = flags ? mps_reader_text(r, " MPS_HOST_GROUPS(%u, %u, %u, %u)", n, 3 * n, 3 * n + 1, 3 * n + 2) : "";
+  const char *run = mps_reader_text(r, flags ? "MPS_HOST_RUN_GROUPS(%u, *d)" : "mps_launch_%u::run(*d)", n);
   return mps_reader_text(r,
     " using mps_launch_%u = ::mps_host::launch<mps_pointer_%u, ::mps_host::parallel(%u, %s)%s>;"
-    " static void mps_entry_%u(const ::mps_host_dispatch *d) { mps_launch_%u::%s(*d); }"
+    "%s static void mps_entry_%u(const ::mps_host_dispatch *d) { %s; }"
     " static const ::mps_host_function mps_row_%u = mps_launch_%u::row(\"%s\", mps_entry_%u, %s, %uu);"
     " static const ::mps_host_function *const mps_listed_%u __attribute__((used, section(\"mps_functions\"))) = &mps_row_%u;",
-    n, n, n, reach ? "false" : "true", roles_text, n, n, flags ? "run_groups" : "run", n, n, host_name, n, max_threads ? max_threads : "0", flags, n, n);
+    n, n, n, reach ? "false" : "true", roles_text, groups, n, run, n, n, host_name, n, max_threads ? max_threads : "0", flags, n, n);
 }
 
 /* Blanks attributes between begin and end (outside of parentheses) and reads them. */

@@ -58,7 +58,7 @@ static bool declares(const reader *r, uint32_t open, uint32_t close) {
 
 /* Behind the token in front of the loop: pragmas stay with the loop. */
 static void open_loop(reader *r, uint32_t keyword) {
-  mps_reader_append(r, keyword - 1, " for (::metal::openmps_detail::loop mps_loop; mps_loop.once();)");
+  mps_reader_append(r, keyword - 1, mps_reader_text(r, " for (::metal::openmps_detail::loop mps_loop(%uu); mps_loop.once();)", r->loop_count++));
 }
 
 static void count_in_condition(reader *r, uint32_t keyword, uint32_t open) {
@@ -95,8 +95,10 @@ static void mark_loops(reader *r, uint32_t begin, uint32_t end) {
 }
 
 void mps_reader_mark_loops(reader *r, const declaration *d) {
-  if (r->options->mode != MPS_READER_HOST || !d->body || !(mps_reader_reach(r, d->body, d->end) & REACH_SIMDGROUP)) return;
-  mark_loops(r, d->body, d->end);
+  if (r->options->mode != MPS_READER_HOST || !d->body) return;
+  uint32_t reach = mps_reader_reach(r, d->body, d->end);
+  if (!(reach & (REACH_SIMDGROUP | REACH_BARRIER))) return;
+  if (reach & REACH_SIMDGROUP) mark_loops(r, d->body, d->end);
   if (!d->function || d->is_kernel || token_is(r, d->head, "extern") || token_attribute(r, d->head)) return;
   const char *before = r->edits[d->head].before;
   r->edits[d->head].before = mps_reader_text(r, "%s__attribute__((always_inline)) ", before ? before : "");

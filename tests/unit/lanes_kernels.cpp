@@ -3,6 +3,8 @@
  * lanes_kernels: what test_lanes runs both ways: as lane loops, and (MPS_REFERENCE) one thread after another, stopped at each meeting.
  * Each kernel leaves what it found in context::out and context::words, which have room for 8 elements a thread.
  */
+#define MPS_COLLECTIVE_FUNCTION extern "C" __attribute__((used, always_inline, visibility("hidden"))) inline
+#define MPS_COLLECTIVE_DECLARE(declaration) extern "C" __attribute__((convergent, nomerge)) declaration;
 #include "shader/host_collectives.h"
 
 typedef unsigned long long ulong;

@@ -564,8 +564,10 @@ static void multiplies_matrices(void) {
   mps_library_release(library);
 }
 
-static void all_cases(const char *threads) {
+/* As loops over lanes, or with a stack for each thread. */
+static void all_cases(const char *threads, const char *lanes) {
   mps_option_set(MPS_OPTION_THREADS, threads);
+  mps_option_set(MPS_OPTION_SHADER_LANES, lanes);
   open_device();
   RUN(reduces_with_barriers);
   RUN(transposes_tiles);
@@ -581,9 +583,10 @@ static void all_cases(const char *threads) {
 
 int main(void) {
 #if !defined(__SANITIZE_THREAD__) /* it takes microseconds for each switch among many fibers, and looks for what one worker cannot do */
-  all_cases("1");
-  all_cases("2");
+  all_cases("1", "0");
+  all_cases("2", "0");
 #endif
-  all_cases("5");
+  all_cases("5", "0");
+  all_cases("5", "1");
   return test_end();
 }

@@ -295,6 +295,7 @@ static void agrees_when_optimized_before(void) { run_both(BEFORE, "-march=native
 
 /* ---- loops that the vectoriser takes ---- */
 static const char vectorized_source[] =
+  "#define MPS_COLLECTIVE_DECLARE(declaration) extern \"C\" __attribute__((convergent, nomerge)) declaration;\n"
   "#include \"shader/host_collectives.h\"\n"
   "struct context { const float *in; float *out, *shared; unsigned n, threads; };\n"
   "extern \"C\" void mps_threads_0(const context *c, unsigned t) {\n" /* a load, arithmetic, a store; a private array that is unrolled */

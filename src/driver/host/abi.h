@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define MPS_HOST_ABI_VERSION 2
+#define MPS_HOST_ABI_VERSION 3
 
 /* No include here: kernels are compiled with -nostdinc. */
 typedef struct mps_host_dispatch {
@@ -48,6 +48,8 @@ typedef struct mps_host_services {
   /* Around a loop in which threads meet: those behind in iterations go first. Returns the iteration count, for the thread to raise. */
   unsigned int *(*enter_loop)(const void *site);
   void (*leave_loop)(void);
+  /* Memory for one threadgroup at a time, on a boundary of 64 bytes, until the entry returns; NULL: there is none, and nothing more is run. */
+  void *(*storage)(const mps_host_dispatch *dispatch, unsigned long long bytes);
 } mps_host_services;
 
 typedef void (*mps_host_entry)(const mps_host_dispatch *dispatch);

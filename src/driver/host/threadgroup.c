@@ -52,6 +52,8 @@ struct mps_host_threadgroup {
   uint32_t active;  /* lanes of the last meeting */
   unsigned surplus; /* iterations of loops beyond LOOP_DEPTH */
   bool stopping;
+  void *storage;    /* of loops over lanes */
+  size_t storage_bytes;
   simdgroup simdgroups[MPS_HOST_GROUP_THREADS / WIDTH];
   _Alignas(64) unsigned char values[WIDTH * MPS_HOST_MEETING_BYTES]; /* of the last meeting */
 };
@@ -229,6 +231,7 @@ void mps_host_threadgroup_drain(mps_host_threadgroup_pool *pool) {
   while (group) {
     mps_host_threadgroup *next = group->next;
     for (uint32_t i = 0; i < MPS_HOST_GROUP_THREADS / WIDTH; i++) destroy_lanes(group, &group->simdgroups[i]);
+    free(group->storage);
     free(group);
     group = next;
   }
@@ -285,5 +288,18 @@ static void leave_loop(void) {
   if (current) current->running->depth--;
 }
 
+/* Kept with the group: the next dispatch most likely wants as much. */
+static void *storage(const mps_host_dispatch *dispatch, unsigned long long bytes) {
+  mps_host_group_state *state = dispatch->state;
+  mps_host_threadgroup *group = state->group;
+  if (bytes <= group->storage_bytes) return group->storage;
+  free(group->storage);
+  size_t rounded = ((size_t)bytes + 63) / 64 * 64;
+  group->storage = aligned_alloc(64, rounded);
+  group->storage_bytes = group->storage ? rounded : 0;
+  state->failed = !group->storage;
+  return group->storage;
+}
+
 const mps_host_services mps_host_group_services = {.run_group = run_group, .barrier = barrier, .meet = meet, .lane = lane_index,
-                                                   .enter_loop = enter_loop, .leave_loop = leave_loop};
+                                                   .enter_loop = enter_loop, .leave_loop = leave_loop, .storage = storage};

@@ -27,7 +27,7 @@ typedef struct mps_host_threadgroup_pool {
 /* What mps_host_dispatch.state points to. */
 typedef struct mps_host_group_state {
   mps_host_threadgroup *group;
-  bool failed; /* a group was not run */
+  bool failed; /* a group was not run, for want of memory */
 } mps_host_group_state;
 
 extern const mps_host_services mps_host_group_services;
