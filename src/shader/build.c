@@ -5,7 +5,6 @@
  */
 #include "shader/build.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +17,14 @@
 #include "base/os/os.h"
 #include "base/status.h"
 #include "shader/cache.h"
+#include "shader/circumstances.h"
 #include "shader/compiler.h"
+#include "shader/prelude.h"
 #include "shader/process.h"
 #include "shader/source_check.h"
 
 #define COMPILE_TIMEOUT_MS 120000u
 #define MAX_INCLUDES 8
-#define MAX_DEPTH 4 /* of folders of headers */
 
 typedef MPS_ARRAY(char) char_array;
 
@@ -39,20 +39,11 @@ typedef struct build {
   const char *readable[MAX_INCLUDES + 2]; /* those and our own */
   bool cached; /* there is a cache */
   mps_cache cache;
+  mps_prelude prelude; /* with the circumstances before compiling */
   mps_cache_key key; /* without what the source includes from `includes` */
 } build;
 
 /* ---- keys ---- */
-/* Which file it is, without reading it. */
-static void add_identity(mps_blake2 *hash, const char *path) {
-  struct stat state = {0};
-  mps_blake2_add_string(hash, path);
-  if (stat(path, &state) != 0) return;
-  const uint64_t facts[] = {(uint64_t)state.st_dev, state.st_ino, (uint64_t)state.st_size, (uint64_t)state.st_mtim.tv_sec,
-                            (uint64_t)state.st_mtim.tv_nsec};
-  for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) mps_blake2_add_u64(hash, facts[i]);
-}
-
 static void add_contents(mps_blake2 *hash, const char *path, bool *out_probes) {
   char *text = NULL;
   size_t length = 0;
@@ -65,43 +56,23 @@ static void add_contents(mps_blake2 *hash, const char *path, bool *out_probes) {
   free(text);
 }
 
-/* Every file of a folder of headers. */
-static void add_folder(mps_blake2 *hash, const char *path, int depth) {
-  struct dirent **entries;
-  int count = scandir(path, &entries, NULL, alphasort);
-  for (int i = 0; i < count; i++) {
-    char inner[1400];
-    struct stat state;
-    snprintf(inner, sizeof inner, "%s/%s", path, entries[i]->d_name);
-    if (entries[i]->d_name[0] != '.' && stat(inner, &state) == 0) {
-      if (S_ISREG(state.st_mode)) add_contents(hash, inner, NULL);
-      else if (S_ISDIR(state.st_mode) && depth < MAX_DEPTH) add_folder(hash, inner, depth + 1);
-    }
-    free(entries[i]);
-  }
-  if (count >= 0) free(entries);
-}
-
-/* What compiling anything depends on: this library, the compiler, the headers, the options. */
-static void add_circumstances(mps_blake2 *hash, const build *b) {
-  char library[1024];
-  const mps_compile_options *o = &b->options;
-  mps_blake2_begin(hash);
-  mps_blake2_add_string(hash, "openmps shader 1");
-  if (mps_os_library_path(library, sizeof library) == MPS_STATUS_OK) add_identity(hash, library);
-  add_identity(hash, b->compiler.clang);
-  add_folder(hash, b->compiler.include, 0);
-  if (b->compiler.include_core[0]) add_folder(hash, b->compiler.include_core, 0);
-  mps_blake2_add_string(hash, mps_os_target());
-  mps_blake2_add_string(hash, o->level);
-  mps_blake2_add_string(hash, o->standard);
-  mps_blake2_add_string(hash, o->optimization);
-  mps_blake2_add_u64(hash, (uint64_t)o->mode << 4 | (uint64_t)o->lane_loops << 2 | (uint64_t)o->ordered << 1 | (uint64_t)o->fast_math);
+static mps_cache_key find_circumstances(const mps_compiler *compiler) {
+  mps_blake2 hash;
+  mps_blake2_begin(&hash);
+  mps_circumstances_add(&hash, compiler);
+  return mps_cache_key_end(&hash);
 }
 
 static void make_key(build *b) {
+  const mps_compile_options *o = &b->options;
   mps_blake2 hash;
-  add_circumstances(&hash, b);
+  mps_blake2_begin(&hash);
+  mps_blake2_add_string(&hash, b->prelude.circumstances.text);
+  mps_blake2_add_string(&hash, mps_os_target());
+  mps_blake2_add_string(&hash, o->level);
+  mps_blake2_add_string(&hash, o->standard);
+  mps_blake2_add_string(&hash, o->optimization);
+  mps_blake2_add_u64(&hash, (uint64_t)o->mode << 4 | (uint64_t)o->lane_loops << 2 | (uint64_t)o->ordered << 1 | (uint64_t)o->fast_math);
   mps_blake2_add_string(&hash, b->name);
   mps_blake2_add_string(&hash, b->source);
   for (const char *const *folder = b->includes; *folder; folder++) mps_blake2_add_string(&hash, *folder);
@@ -139,7 +110,7 @@ static bool make_list_key(const build *b, const char *list, mps_cache_key *out_k
     }
     char *slash = strrchr(file, '/');
     if (slash) *slash = 0;
-    add_identity(&hash, file);
+    mps_identity_add(&hash, file);
   }
   *out_key = mps_cache_key_end(&hash);
   return !probes;
@@ -255,9 +226,15 @@ static bool find(const build *b, mps_driver_library **out_code) {
   return found;
 }
 
+/* True if what was compiled was compiled with what its key says: headers may have been replaced meanwhile. */
+static bool unchanged(const build *b) {
+  return strcmp(find_circumstances(&b->compiler).text, b->prelude.circumstances.text) == 0;
+}
+
 /* Adds the library file, and loads it from there, so that the next compilation in this process shares its pages. */
 static bool keep(const build *b, const char *library_path, const char_array *list, mps_driver_library **out_code) {
   mps_cache_key key = b->key;
+  if (!unchanged(b)) return false;
   if (b->includes[0]) {
     if (!make_list_key(b, list->items, &key)) return false;
     if (!mps_cache_add(&b->cache, &b->key, MPS_CACHE_LIST, list->items, list->count)) return false;
@@ -303,7 +280,12 @@ mps_status mps_build(mps_driver_device *driver, const char *source, const char *
     memcpy(b->readable + 1, b->includes, sizeof b->includes);
     b->options.readable = b->readable;
     b->cached = mps_cache_open(&b->cache);
-    if (b->cached) make_key(b);
+    if (b->cached) {
+      b->prelude = (mps_prelude){.cache = &b->cache, .circumstances = find_circumstances(&b->compiler)};
+      b->options.run_generate = mps_prelude_run;
+      b->options.run_context = &b->prelude;
+      make_key(b);
+    }
     *out_cached = b->cached && find(b, out_code);
     if (!*out_cached) status = compile(b, out_code);
   }

@@ -29,7 +29,7 @@
 static const char seal_mark[] = "\n//openmps 1 ";
 #define SEAL_LENGTH (sizeof seal_mark - 1 + KEY_LENGTH + 1)
 
-static const char *const suffixes[MPS_CACHE_KINDS] = {".so", ".list"};
+static const char *const suffixes[MPS_CACHE_KINDS] = {".so", ".list", ".hpp", ".pch"};
 
 /* ---- names ---- */
 bool mps_cache_locate(mps_cache *out_cache) {

@@ -25,6 +25,8 @@ typedef struct mps_cache_key {
 typedef enum mps_cache_kind {
   MPS_CACHE_LIBRARY,     /* .so: a kernel library */
   MPS_CACHE_LIST,        /* .list: the files that a source includes */
+  MPS_CACHE_PRELUDE_TEXT, /* .hpp: what comes before the user's text */
+  MPS_CACHE_PRELUDE,     /* .pch: that, precompiled */
   MPS_CACHE_KINDS
 } mps_cache_kind;
 

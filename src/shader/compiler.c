@@ -74,15 +74,10 @@ static void add_language(command *c, const mps_compile_options *options, texts *
   }
 }
 
+static uint32_t timeout_of(const mps_compile_options *options) { return options->timeout_ms ? options->timeout_ms : COMPILE_TIMEOUT_MS; }
+
 static mps_status run(const command *c, const mps_compile_options *options, char **out_text, int *out_code) {
-  if (mps_log_enabled(MPS_LOG_SHADER, MPS_LOG_DEBUG)) {
-    char line[4096];
-    size_t used = 0;
-    for (uint32_t i = 0; i < c->count && used < sizeof line; i++)
-      used += (size_t)snprintf(line + used, sizeof line - used, "%s ", c->arguments[i]);
-    mps_log_write(MPS_LOG_SHADER, MPS_LOG_DEBUG, "%s", line);
-  }
-  return mps_process_run(c->arguments, options->timeout_ms ? options->timeout_ms : COMPILE_TIMEOUT_MS, out_text, out_code);
+  return mps_process_run(c->arguments, timeout_of(options), out_text, out_code);
 }
 
 /* Sets COMPILE_ERROR with the messages in `text`. */
@@ -199,6 +194,7 @@ static mps_status generate(const mps_compiler *compiler, const generation *g, co
   add(&c, "-o");
   add(&c, g->output);
   add(&c, g->input);
+  if (options->run_generate) return options->run_generate(options->run_context, c.arguments, timeout_of(options), out_text, out_code);
   return run(&c, options, out_text, out_code);
 }
 

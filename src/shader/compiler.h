@@ -20,6 +20,9 @@ MPS_WARN_UNUSED mps_status mps_compiler_find(mps_compiler *out_compiler);
 /* Uses this clang and these folders. */
 MPS_WARN_UNUSED mps_status mps_compiler_set(mps_compiler *compiler, const char *clang, const char *include, const char *include_core);
 
+/* Runs a command, as mps_process_run does. */
+typedef mps_status (*mps_compile_run)(void *context, const char *const *arguments, uint32_t timeout_ms, char **out_text, int *out_code);
+
 typedef struct mps_compile_options {
   const char *target;  /* "x86_64-linux-gnu"; NULL: this machine's */
   const char *level;   /* -march */
@@ -39,6 +42,8 @@ typedef struct mps_compile_options {
   bool fast_math;
   bool quiet;          /* no warnings */
   uint32_t timeout_ms; /* 0: ten minutes */
+  mps_compile_run run_generate; /* in place of mps_process_run for compiling rewritten source; NULL: that */
+  void *run_context;
 } mps_compile_options;
 
 /* Compiles the Metal file `source` to the object `object`, with files beside it for what lies between. out_reading (the caller frees it;

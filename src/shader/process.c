@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "base/time.h"
 
@@ -61,9 +62,18 @@ static mps_status spawn(const char *const *arguments, int write_end, pid_t *out_
   return MPS_STATUS_OK;
 }
 
+static void log_command(const char *const *arguments) {
+  if (!mps_log_enabled(MPS_LOG_SHADER, MPS_LOG_DEBUG)) return;
+  char line[4096] = "";
+  size_t used = 0;
+  for (; *arguments && used < sizeof line; arguments++) used += (size_t)snprintf(line + used, sizeof line - used, "%s ", *arguments);
+  mps_log_write(MPS_LOG_SHADER, MPS_LOG_DEBUG, "%s", line);
+}
+
 mps_status mps_process_run(const char *const *arguments, uint32_t timeout_ms, char **out_text, int *out_code) {
   *out_text = NULL;
   *out_code = -1;
+  log_command(arguments);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return mps_error_set(MPS_STATUS_SYSTEM_ERROR, "no pipe for %s: %s", arguments[0], strerror(errno));
   pid_t pid = 0;

@@ -28,6 +28,8 @@ def fill(folder):
     folder.mkdir(parents=True, mode=0o700)
     (folder / f"{KEY}.so").write_bytes(b"x" * 100)
     (folder / f"{KEY}.list").write_bytes(b"y" * 20)
+    (folder / f"{KEY}.hpp").write_bytes(b"p" * 4)
+    (folder / f"{KEY}.pch").write_bytes(b"q" * 3)
     (folder / f"{KEY}.so.tmp-1-2-3").write_bytes(b"z" * 3)
     others = ["notes.txt", f"{KEY}.txt", f"{KEY[:-1]}.so", f"{KEY}.so.old", KEY]
     for name in others:
@@ -40,10 +42,10 @@ def test_shows_and_clears(tmp_path):
     folder = tmp_path / "cache"
     others = fill(folder)
     text = openmps("cache", OPENMPS_CACHE_PATH=str(folder), OPENMPS_CACHE_SIZE="5000")
-    assert text == f"path      {folder}\nentries   3\nbytes     123 of 5000\n"
+    assert text == f"path      {folder}\nentries   5\nbytes     130 of 5000\n"
     assert json.loads(openmps("cache", "--json", OPENMPS_CACHE_PATH=str(folder))) == {
-        "path": str(folder), "enabled": True, "entries": 3, "bytes": 123, "limit": 1 << 30}
-    assert openmps("cache", "clear", OPENMPS_CACHE_PATH=str(folder)) == f"removed 3 files, 123 bytes, from {folder}\n"
+        "path": str(folder), "enabled": True, "entries": 5, "bytes": 130, "limit": 1 << 30}
+    assert openmps("cache", "clear", OPENMPS_CACHE_PATH=str(folder)) == f"removed 5 files, 130 bytes, from {folder}\n"
     assert sorted(p.name for p in folder.iterdir()) == sorted([*others, f"{KEY.replace('0', '1')}.so"])
     assert openmps("cache", "clear", OPENMPS_CACHE_PATH=str(folder)) == f"removed 0 files, 0 bytes, from {folder}\n"
 
@@ -51,7 +53,7 @@ def test_shows_and_clears(tmp_path):
 def test_default_places(tmp_path):
     home = {"OPENMPS_CACHE_PATH": None, "HOME": str(tmp_path)}
     fill(tmp_path / ".cache" / "openmps")
-    assert json.loads(openmps("cache", "--json", XDG_CACHE_HOME=None, **home))["entries"] == 3
+    assert json.loads(openmps("cache", "--json", XDG_CACHE_HOME=None, **home))["entries"] == 5
     assert json.loads(openmps("cache", "--json", XDG_CACHE_HOME=str(tmp_path / "other"), **home)) == {
         "path": str(tmp_path / "other" / "openmps"), "enabled": True, "entries": 0, "bytes": 0, "limit": 1 << 30}
     assert "(not used: OPENMPS_CACHE=0)" in openmps("cache", OPENMPS_CACHE="0", **home)

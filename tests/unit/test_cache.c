@@ -20,43 +20,14 @@
 #include "openmps/library.h"
 #include "shader/cache.h"
 #include "shader/process.h"
+#include "cached_compiler.h"
 #include "test.h"
 
 extern char **environ;
 
-static char root[200];     /* a temporary folder */
-static char directory[260]; /* the cache in it */
 static const char *program;
 
 static const char source[] = "kernel void f(device float *out, uint i [[thread_position_in_grid]]) { out[i] = 1.0; }\n";
-
-static void remove_all(const char *path) {
-  DIR *folder = opendir(path);
-  for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
-    char inner[1400];
-    if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
-    snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name);
-    if (unlink(inner) != 0) remove_all(inner);
-  }
-  if (folder) closedir(folder);
-  rmdir(path);
-}
-
-static uint64_t entries(void) {
-  mps_shader_cache_info info;
-  mps_shader_cache_get_info(&info);
-  return info.entries;
-}
-
-/* An empty cache. */
-static mps_cache fresh(void) {
-  mps_cache cache;
-  remove_all(directory);
-  CHECK(mps_cache_open(&cache));
-  CHECK_STRING(cache.path, directory);
-  CHECK_INT(entries(), 0);
-  return cache;
-}
 
 static mps_cache_key key_of(uint64_t number) {
   mps_blake2 hash;
@@ -302,41 +273,6 @@ static void survives_kills(void) {
 }
 
 /* ---- compiling ---- */
-static mps_device *device;
-static char calls[300]; /* the compiler's wrapper adds a line to it for each call */
-
-/* A program called zig that counts its calls and is the real compiler then. */
-static void wrap_compiler(void) {
-  char path[300], text[2400];
-  const char *real = mps_option_string(MPS_OPTION_CLANG);
-  const char *base = strrchr(real, '/');
-  snprintf(calls, sizeof calls, "%s/calls", root);
-  snprintf(path, sizeof path, "%s/%s", root, base ? base + 1 : "zig");
-  int length = snprintf(text, sizeof text, "#!/bin/sh\necho call >> '%s'\nexec '%s' \"$@\"\n", calls, real);
-  CHECK_OK(mps_file_write(path, text, (size_t)length));
-  CHECK(chmod(path, 0700) == 0);
-  mps_option_set(MPS_OPTION_CLANG, path);
-}
-
-/* Compiles, looks at the kernels, and tells how many times the compiler was started. */
-static int compile_named(const char *text, const char *name) {
-  mps_library *library = NULL;
-  remove(calls);
-  CHECK_OK(mps_library_compile(device, text, name, &library));
-  if (!library) return -1;
-  CHECK_INT(mps_library_function_count(library), 1);
-  CHECK_STRING(mps_library_function_name(library, 0), "f");
-  mps_library_release(library);
-  char *lines;
-  size_t length;
-  if (access(calls, F_OK) != 0) return 0;
-  CHECK_OK(mps_file_read(calls, &lines, &length));
-  free(lines);
-  return (int)(length / 5);
-}
-
-static int compile(const char *text) { return compile_named(text, NULL); }
-
 static void starts_no_compiler_on_a_hit(void) {
   fresh();
   CHECK(compile(source) > 0);
@@ -410,15 +346,7 @@ static void sees_changes_of_included_files(void) {
 }
 
 /* The library entry of `source`: the only one. */
-static void find_library(char *out, size_t capacity) {
-  DIR *folder = opendir(directory);
-  out[0] = 0;
-  for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
-    size_t length = strlen(entry->d_name);
-    if (length > 3 && !strcmp(entry->d_name + length - 3, ".so")) snprintf(out, capacity, "%s/%s", directory, entry->d_name);
-  }
-  if (folder) closedir(folder);
-}
+static void find_library(char *out, size_t capacity) { find_entry(".so", out, capacity); }
 
 static void compiles_again_what_is_damaged(void) {
   fresh();
@@ -429,12 +357,7 @@ static void compiles_again_what_is_damaged(void) {
   CHECK(stat(path, &state) == 0);
   for (int part = 0; part < 4; part++) { /* headers, code, tables, seal */
     off_t at = part < 3 ? state.st_size * part / 3 + 16 : state.st_size - 3;
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    char byte = 0;
-    CHECK(pread(fd, &byte, 1, at) == 1);
-    byte = (char)(byte ^ 0x40);
-    CHECK(pwrite(fd, &byte, 1, at) == 1);
-    close(fd);
+    flip(path, at);
     CHECK(compile(source) > 0);
     CHECK_INT(compile(source), 0);
   }
