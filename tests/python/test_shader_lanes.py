@@ -12,6 +12,7 @@ import pytest
 
 HEADER = "#include <metal_stdlib>\nusing namespace metal;\n"
 
+# Where lanes meet again that part ways in a switch whose cases fall through is the compiler's choice, so no case does.
 # What a kernel does with v (float), u (uint), w (uint), l (its place), n (threads of the group), shared (threadgroup floats), s (a place elsewhere).
 STEPS = [
     "v = simd_sum(v) * 0.03125f + v;",
@@ -36,7 +37,7 @@ STEPS = [
     "if (u & 1) v = simd_sum(v) * 0.01f; else u = simd_max(u);",
     "for (uint k = 0; k < 3 + u % 3; k++) { v = simd_sum(v + float(k)) * 0.02f; if (v > 900) break; }",
     "for (uint k = 0; k < 4; k++) { v += simd_shuffle(v, ushort((l + k) % 32)) * 0.25f; if (k == 2) continue; u += w; }",
-    "switch (u % 4) { case 0: v = simd_max(v); break; case 1: u = simd_min(u); default: w += simd_sum(w); }",
+    "switch (u % 4) { case 0: v = simd_max(v); break; case 1: u = simd_min(u); break; default: w += simd_sum(w); }",
     "{ float own[6]; for (int k = 0; k < 6; k++) own[k] = v + k; own[u % 6] = 3; simdgroup_barrier(mem_flags::mem_none); v = own[w % 6] + own[1]; }",
     "while (u > 100) { u = simd_max(u) / 3 + l % 2; }",
     "if (l % 11 == 5 && u % 3 == 1) { out[3 * i] = v; return; }",
