@@ -232,3 +232,17 @@ def test_reductions_of_one_thread(name):
     x = torch.arange(10.0, device="mps")
     library.f(x, group_size=1)
     assert torch.equal(x.cpu(), torch.arange(10.0))
+
+
+def test_programs_add_simdgroup_functions_to_metal():
+    """One of a program's own type does not hide those of the library from metal::simd_sum."""
+    library = compiled(
+        "#include <metal_stdlib>\nstruct pair { float a, b; };\n"
+        "namespace metal { inline pair simd_sum(pair p) { return {simd_sum(p.a), simd_sum(p.b)}; } }\n"
+        "kernel void f(device float2 *x, uint i [[thread_position_in_grid]]) { "
+        "pair s = metal::simd_sum(pair{x[i].x, x[i].y}); x[i] = float2(s.a, s.b + metal::simd_sum(1)); }"
+    )
+    x = torch.arange(64.0, device="mps").reshape(32, 2)
+    total = x.cpu().sum(0) + torch.tensor([0.0, 32.0])
+    library.f(x, threads=32, group_size=32)
+    assert torch.equal(x.cpu(), total.expand(32, 2))
