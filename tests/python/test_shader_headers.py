@@ -246,3 +246,20 @@ def test_programs_add_simdgroup_functions_to_metal():
     total = x.cpu().sum(0) + torch.tensor([0.0, 32.0])
     library.f(x, threads=32, group_size=32)
     assert torch.equal(x.cpu(), total.expand(32, 2))
+
+
+def test_kernel_templates_assign_to_components():
+    """Of a vector whose element type is the template's, with an operator; uniform values and lists in braces that name fewer components."""
+    library = compiled(
+        "#include <metal_stdlib>\nusing namespace metal;\n"
+        "template <typename T> vec<T, 3> walk(vec<T, 3> at, int steps) { for (uniform<int> i = 0; i < steps; i = i + 1) { at.x += T(i); at.z *= 2; } return at; }\n"
+        "template <typename T> kernel void f(device T *out, constant int &steps) { "
+        "vec<T, 4> v = {1, 2, 3}; vec<T, 3> w = walk<T>({v.x, v.y, v.z}, steps); w.y -= v.w; out[0] = w.x; out[1] = w.y; out[2] = w.z; }\n"
+        "using plain = remove_addrspace_t<int>;\n"
+        'template [[host_name("f_int")]] kernel void f<plain>(device int *, constant int &);\n'
+        'template [[host_name("f_float")]] kernel void f<float>(device float *, constant int &);\n'
+    )
+    for kernel, dtype in ((library.f_int, torch.int32), (library.f_float, torch.float32)):
+        out = torch.zeros(3, dtype=dtype, device="mps")
+        kernel(out, 4, threads=1)
+        assert out.tolist() == [7, 2, 48]
