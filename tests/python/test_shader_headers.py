@@ -263,3 +263,14 @@ def test_kernel_templates_assign_to_components():
         out = torch.zeros(3, dtype=dtype, device="mps")
         kernel(out, 4, threads=1)
         assert out.tolist() == [7, 2, 48]
+
+
+def test_bfloat_of_a_class_that_converts():
+    library = compiled(
+        "#include <metal_stdlib>\nstruct no_mask { char x; constexpr operator bool() const thread { return true; } };\n"
+        "struct answer { int n; constexpr operator int() const { return n; } };\n"
+        "kernel void f(device bfloat *out) { out[0] = bfloat(no_mask{0}); out[1] = bfloat(answer{42}); }"
+    )
+    out = torch.zeros(2, dtype=torch.bfloat16, device="mps")
+    library.f(out, threads=1)
+    assert out.tolist() == [1, 42]
