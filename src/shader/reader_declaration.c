@@ -136,6 +136,7 @@ void mps_reader_walk(reader *r) {
   for (uint32_t n = 0; n < r->declarations.count && r->status == MPS_STATUS_OK; n++) {
     const declaration *d = &r->declarations.items[n];
     mps_reader_mark_loops(r, d);
+    mps_reader_components(r, d);
     if (d->is_kernel) mps_reader_kernel_definition(r, n);
     else mps_reader_plain_attributes(r, d->begin, d->end);
   }

@@ -119,6 +119,9 @@ void mps_reader_reach_build(reader *r);
 uint32_t mps_reader_reach(reader *r, uint32_t begin, uint32_t end);
 void mps_reader_reach_free(reader *r);
 
+/* ---- reader_component.c: operators that assign to a vector's component ---- */
+void mps_reader_components(reader *r, const declaration *d);
+
 /* ---- reader_loop.c: loops in which threads of a simdgroup meet ---- */
 void mps_reader_mark_loops(reader *r, const declaration *d);
 

@@ -97,6 +97,16 @@ static void rewrite_trailing(reader *r, const scope *s, uint32_t name, uint32_t 
   }
 }
 
+/* The standard library keeps simdgroup functions in metal::openmps_lanes, where the types of their arguments do not lead (metal_simdgroup). One
+ * that a program adds to metal joins them there: in metal itself it would hide them all from `metal::simd_sum`. */
+static void join_lanes(reader *r, const scope *s, const declaration *d) {
+  const mps_token *t = &r->list.tokens[d->parameters - 1];
+  const char *name = r->list.text + t->start;
+  if (strcmp(s->path, "namespace metal/") != 0 || t->length < 5 || (memcmp(name, "simd_", 5) != 0 && memcmp(name, "quad_", 5) != 0)) return;
+  r->edits[d->begin].before = "namespace openmps_lanes { ";
+  mps_reader_append(r, d->end - 1, " } using namespace openmps_lanes;");
+}
+
 static void visit_function(reader *r, const scope *s, const declaration *d) {
   uint32_t open = d->parameters;
   bool call = token_is(r, open - 1, "operator") && token_punct(r, r->partner[open] + 1, '(');
@@ -106,6 +116,7 @@ static void visit_function(reader *r, const scope *s, const declaration *d) {
   bool defined = d->function || (token_punct(r, end, '=') && (token_is(r, end + 1, "default") || token_is(r, end + 1, "delete")));
   if (s->class_name) rewrite_trailing(r, s, open - 1, close, end);
   if ((defined || s->class_name) && !d->instantiation && is_twin(r, s, d->begin, open, end)) drop(r, d->begin, d->end);
+  else join_lanes(r, s, d);
 }
 
 static void visit_range(reader *r, const scope *s, uint32_t begin, uint32_t end);

@@ -232,3 +232,45 @@ def test_reductions_of_one_thread(name):
     x = torch.arange(10.0, device="mps")
     library.f(x, group_size=1)
     assert torch.equal(x.cpu(), torch.arange(10.0))
+
+
+def test_programs_add_simdgroup_functions_to_metal():
+    """One of a program's own type does not hide those of the library from metal::simd_sum."""
+    library = compiled(
+        "#include <metal_stdlib>\nstruct pair { float a, b; };\n"
+        "namespace metal { inline pair simd_sum(pair p) { return {simd_sum(p.a), simd_sum(p.b)}; } }\n"
+        "kernel void f(device float2 *x, uint i [[thread_position_in_grid]]) { "
+        "pair s = metal::simd_sum(pair{x[i].x, x[i].y}); x[i] = float2(s.a, s.b + metal::simd_sum(1)); }"
+    )
+    x = torch.arange(64.0, device="mps").reshape(32, 2)
+    total = x.cpu().sum(0) + torch.tensor([0.0, 32.0])
+    library.f(x, threads=32, group_size=32)
+    assert torch.equal(x.cpu(), total.expand(32, 2))
+
+
+def test_kernel_templates_assign_to_components():
+    """Of a vector whose element type is the template's, with an operator; uniform values and lists in braces that name fewer components."""
+    library = compiled(
+        "#include <metal_stdlib>\nusing namespace metal;\n"
+        "template <typename T> vec<T, 3> walk(vec<T, 3> at, int steps) { for (uniform<int> i = 0; i < steps; i = i + 1) { at.x += T(i); at.z *= 2; } return at; }\n"
+        "template <typename T> kernel void f(device T *out, constant int &steps) { "
+        "vec<T, 4> v = {1, 2, 3}; vec<T, 3> w = walk<T>({v.x, v.y, v.z}, steps); w.y -= v.w; out[0] = w.x; out[1] = w.y; out[2] = w.z; }\n"
+        "using plain = remove_addrspace_t<int>;\n"
+        'template [[host_name("f_int")]] kernel void f<plain>(device int *, constant int &);\n'
+        'template [[host_name("f_float")]] kernel void f<float>(device float *, constant int &);\n'
+    )
+    for kernel, dtype in ((library.f_int, torch.int32), (library.f_float, torch.float32)):
+        out = torch.zeros(3, dtype=dtype, device="mps")
+        kernel(out, 4, threads=1)
+        assert out.tolist() == [7, 2, 48]
+
+
+def test_bfloat_of_a_class_that_converts():
+    library = compiled(
+        "#include <metal_stdlib>\nstruct no_mask { char x; constexpr operator bool() const thread { return true; } };\n"
+        "struct answer { int n; constexpr operator int() const { return n; } };\n"
+        "kernel void f(device bfloat *out) { out[0] = bfloat(no_mask{0}); out[1] = bfloat(answer{42}); }"
+    )
+    out = torch.zeros(2, dtype=torch.bfloat16, device="mps")
+    library.f(out, threads=1)
+    assert out.tolist() == [1, 42]

@@ -200,6 +200,23 @@ static void joins_address_spaces(void) {
   check_rewritten("void g(device int *a) { }\nvoid g(thread int *a) {\n#pragma unroll\nfor (;;) ; }\nint x;", "void g( int *a) { } int x;");
 }
 
+/* What a program adds to metal:: stands where the library's own functions of such names are; others stay. */
+static void moves_simdgroup_functions(void) {
+  check_rewritten("namespace metal { inline pair simd_sum(pair p) { } template <typename T> T quad_max(T a, T b); float sum(float a) { } }",
+                  "namespace metal { namespace openmps_lanes { inline pair simd_sum(pair p) { } } using namespace openmps_lanes; "
+                  "namespace openmps_lanes { template <typename T> T quad_max(T a, T b); } using namespace openmps_lanes; float sum(float a) { } }");
+  check_rewritten("namespace mine { int simd_sum(int a) { } } int simd_sum(int a) { }", "namespace mine { int simd_sum(int a) { } } int simd_sum(int a) { }");
+}
+
+/* In templates alone, and with the whole operand in front of the component. */
+static void names_components(void) {
+  check_rewritten("template <typename T> void f(T v, T *p) { v.x += 1; a.b[1].y <<= 2; p->z >>= 1; this->w -= 1; g(v).x *= v.y; v.x = v.x == 1; v.q += 1; }",
+                  "template <typename T> void f(T v, T *p) { ::metal::openmps_detail::component_x(v) += 1; "
+                  "::metal::openmps_detail::component_y(a.b[1]) <<= 2; ::metal::openmps_detail::component_z(*(p)) >>= 1; this->w -= 1; "
+                  "::metal::openmps_detail::component_x(g(v)) *= v.y; v.x = v.x == 1; v.q += 1; }");
+  check_rewritten("void f(float2 v) { v.x += 1; }", "void f(float2 v) { v.x += 1; }");
+}
+
 static void drops_what_hosts_do_not_need(void) {
   check_rewritten("kernel_type coherent; void f(volatile coherent(system) device uint *a);", "kernel_type coherent; void f(volatile uint *a);");
   check_rewritten("void f() {\n#pragma unroll (MIN(N, 4))\nfor (;;) ;\n#pragma unroll\nfor (;;) ; }",
@@ -321,6 +338,8 @@ int main(void) {
   RUN(instantiates_templates);
   RUN(limits_threads_of_templates);
   RUN(joins_address_spaces);
+  RUN(moves_simdgroup_functions);
+  RUN(names_components);
   RUN(drops_what_hosts_do_not_need);
   RUN(finds_function_constants);
   RUN(reaches_barriers);

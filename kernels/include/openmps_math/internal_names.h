@@ -53,3 +53,4 @@ OPENMPS_INTERNAL_SIMD(simd_max) OPENMPS_INTERNAL_SIMD(simd_min) OPENMPS_INTERNAL
 OPENMPS_INTERNAL_SIMD(simd_prefix_inclusive_sum) OPENMPS_INTERNAL_SIMD(simd_prefix_exclusive_sum)
 OPENMPS_INTERNAL_SIMD(simd_prefix_inclusive_product) OPENMPS_INTERNAL_SIMD(simd_prefix_exclusive_product)
 #undef OPENMPS_INTERNAL_SIMD
+METAL_FUNC float __metal_simd_xor(float x) { return as_type<float>(metal::simd_xor(as_type<uint>(x))); }  // named for all types, of use for integers
