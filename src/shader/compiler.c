@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/os/os.h"
 #include "base/status.h"
+#include "shader/checked.h"
 #include "shader/process.h"
 
 #define COMPILE_TIMEOUT_MS 600000u
@@ -180,7 +181,9 @@ static mps_status generate(const mps_compiler *compiler, const char *input, cons
     static const char *const flags[] = {"-mllvm", "-print-before=loop-vectorize", "-Rpass=loop-vectorize", NULL};
     add_all(&c, flags);
   }
-  add(&c, is_target(options, "nvptx") ? "-S" : "-c");
+  static const char *const before_passes[] = {"-Xclang", "-disable-llvm-passes", "-gline-tables-only", "-emit-llvm", NULL};
+  if (options->checked) add_all(&c, before_passes);
+  add(&c, is_target(options, "nvptx") || options->checked ? "-S" : "-c");
   add(&c, "-o");
   add(&c, object);
   add(&c, input);
@@ -249,6 +252,61 @@ static mps_status generate_checked(const mps_compiler *compiler, const char *inp
   return status;
 }
 
+/* ---- checked mode ---- */
+/* Turns the IR in the file `path` into what `change` makes of it. */
+static mps_status change_file(const char *path, const mps_compiler *compiler, bool instrument) {
+  char *text, *changed;
+  size_t length;
+  MPS_TRY(mps_file_read(path, &text, &length));
+  mps_status status = instrument ? mps_checked_instrument(text, length, compiler->include, compiler->include_core, &changed, &length)
+                                 : mps_checked_inline(text, length, &changed, &length);
+  free(text);
+  if (status == MPS_STATUS_OK) status = mps_file_write(path, changed, length);
+  free(changed);
+  return status;
+}
+
+/* One step from IR to IR or to an object. */
+static mps_status generate_from_ir(const mps_compiler *compiler, const char *input, const char *level, const char *kind, const char *output,
+                                   const mps_compile_options *options) {
+  command c = {0};
+  texts t;
+  add_compiler(&c, compiler);
+  snprintf(t.target, sizeof t.target, "--target=%s", target_of(options));
+  snprintf(t.level, sizeof t.level, "-march=%s", options->level ? options->level : "");
+  add(&c, t.target);
+  if (options->level) add(&c, t.level);
+  const char *const arguments[] = {"-x", "ir", level, "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops", "-ffp-contract=off", "-fPIC", "-w",
+                                   kind, strcmp(kind, "-S") == 0 ? "-emit-llvm" : "-fno-ident", "-o", output, input, NULL};
+  add_all(&c, arguments);
+  char *text;
+  int code;
+  MPS_TRY(run(&c, options, &text, &code));
+  mps_status status = code == 0 ? MPS_STATUS_OK : fail(text, NULL, input, options);
+  free(text);
+  return status;
+}
+
+/* In place of generate_checked: each access is looked at before anything is optimised. */
+static mps_status generate_instrumented(const mps_compiler *compiler, const char *input, const char *object, const mps_compile_options *options,
+                                        const mps_reading *reading, const char *file, char **out_warnings) {
+  char ir[1100], inlined[1100], *text;
+  int code;
+  if (snprintf(ir, sizeof ir, "%s.ll", object) >= (int)sizeof ir - 8) return mps_error_set(MPS_STATUS_SYSTEM_ERROR, "path too long: %s", object);
+  snprintf(inlined, sizeof inlined, "%s.1.ll", object);
+  mps_compile_options plain = *options;
+  plain.optimization = "-O1";
+  MPS_TRY(generate(compiler, input, ir, "", false, &plain, reading, &text, &code));
+  mps_status status = code == 0 ? MPS_STATUS_OK : fail(text, reading, file, options);
+  if (status == MPS_STATUS_OK && out_warnings)
+    *out_warnings = mps_diagnostics_map(text, reading, file, options->display_source, options->readable);
+  free(text);
+  if (status == MPS_STATUS_OK) status = change_file(ir, compiler, false);
+  if (status == MPS_STATUS_OK) status = generate_from_ir(compiler, ir, "-O0", "-S", inlined, options);
+  if (status == MPS_STATUS_OK) status = change_file(inlined, compiler, true);
+  return status == MPS_STATUS_OK ? generate_from_ir(compiler, inlined, "-O1", "-c", object, options) : status;
+}
+
 /* ---- the table of functions ---- */
 /* C and C++ alike; the reader's rows lie in the section mps_functions, whose start the linker names. The pointer to the driver's services
  * is defined by <metal_compute> in each object that has it; in the table's own object it is what is left when none has. Returns the length. */
@@ -292,8 +350,8 @@ mps_status mps_compiler_compile(const mps_compiler *compiler, const char *source
   mps_status status = mps_reader_read(*out_text, length, &reader_options, out_reading);
   if (status == MPS_STATUS_OK) status = write_rewritten(rewritten, out_reading, options->table);
   if (status == MPS_STATUS_OK)
-    status = generate_checked(compiler, rewritten, object, options, out_reading, options->display_name ? options->display_name : source,
-                              out_warnings);
+    status = (options->checked ? generate_instrumented : generate_checked)(
+      compiler, rewritten, object, options, out_reading, options->display_name ? options->display_name : source, out_warnings);
   if (status != MPS_STATUS_OK) {
     mps_reading_free(out_reading);
     free(*out_text);

@@ -33,6 +33,7 @@ typedef struct mps_compile_options {
   mps_reader_mode mode;
   bool table;          /* the object is a library by itself: the table of its functions is in it */
   bool fast_math;
+  bool checked;        /* accesses ask the driver (shader/checked.h) */
   bool quiet;          /* no warnings */
   uint32_t timeout_ms; /* 0: ten minutes */
 } mps_compile_options;
