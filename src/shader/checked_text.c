@@ -153,7 +153,7 @@ checked_place checked_find_place(const checked_metadata *metadata, const checked
     checked_span name = string_field(file, "filename: \""), in = string_field(function, "name: \"");
     if (depth == 0 && ends_with(name, "/metal_compute")) place.machinery = true;
     if (in.length > 10 && memcmp(in.text, "mps_entry_", 10) == 0) return place; /* stands behind the kernel in the user's file */
-    if (file && !is_ours(file, folders)) {
+    if (file && !is_ours(file, folders) && !field(function, "DIFlagArtificial")) { /* a copy that nobody wrote stands where it is made */
       place.file = name;
       place.line = number_field(location, "line: ");
       return place;

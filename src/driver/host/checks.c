@@ -21,15 +21,6 @@
 #define FIBER_BYTES ((uintptr_t)256 << 10)
 
 static _Thread_local checks_run *current;
-static struct {
-  mps_host_find_memory find;
-  void *context;
-} memory;
-
-void mps_host_checks_set_memory(mps_host_find_memory find, void *context) {
-  memory.context = context;
-  memory.find = find;
-}
 
 /* ---- reports ---- */
 void checks_name_thread(const checks_run *run, uint32_t thread, char *out, size_t capacity) {
@@ -116,11 +107,14 @@ static bool is_known(const checks_run *run, uintptr_t p, uint64_t bytes) {
   return false;
 }
 
-static bool find_memory(checks_run *run, uint64_t p, uint64_t bytes) {
-  if (p - run->known_begin < run->known_length) return p - run->known_begin + bytes <= run->known_length;
+/* *out_begins: it begins in a buffer's memory (known_begin), or between its end and the next one. */
+static bool find_memory(checks_run *run, uint64_t p, uint64_t bytes, bool *out_begins) {
   uint64_t begin = 0, length = 0;
-  if (!memory.find) return true;
-  if (!memory.find(memory.context, p, &begin, &length)) return false;
+  if (p - run->known_begin < run->known_length && p - run->known_begin + bytes <= run->known_length) return true;
+  const mps_driver_device *device = run->device;
+  if (!device->find_memory) return true;
+  if (!device->find_memory(device->find_context, p, &begin, &length)) return false;
+  *out_begins = true;
   run->known_begin = begin;
   run->known_length = length;
   return p - begin + bytes <= length;
@@ -134,8 +128,9 @@ static void *check_plain(checks_run *run, void *pointer, uint64_t bytes, uint32_
     checks_report(run, site, "%s %llu bytes through a null pointer (at %#llx)", verb(site->kind), (unsigned long long)bytes, (unsigned long long)p);
     return scratch(run, bytes, site->kind);
   }
-  if (!find_memory(run, p, bytes)) {
-    if (p - run->known_begin < run->known_length)
+  bool inside = false;
+  if (!find_memory(run, p, bytes, &inside)) {
+    if (inside)
       checks_report(run, site, "%s %llu bytes at offset %llu of a buffer of %llu bytes that it has by address", verb(site->kind),
                     (unsigned long long)bytes, (unsigned long long)(p - run->known_begin), (unsigned long long)run->known_length);
     else
@@ -332,9 +327,11 @@ static mps_status run_kernel(checks_run *run, mps_host_threadgroup_pool *pool) {
                       : MPS_STATUS_OK;
 }
 
-mps_status mps_host_checks_run(const mps_step_dispatch *step, const mps_host_checked *checked, mps_host_threadgroup_pool *pool) {
+mps_status mps_host_checks_run(const mps_driver_device *device, mps_host_threadgroup_pool *pool, const mps_step_dispatch *step,
+                               const mps_host_checked *checked) {
   checks_run *run = create_run(step, checked);
   if (!run) return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory to check kernel '%s'", step->function->name);
+  run->device = device;
   mps_status status = run_kernel(run, pool);
   if (status == MPS_STATUS_OK && run->findings == 1) status = mps_error_set(MPS_STATUS_KERNEL_ERROR, "%s", run->text);
   else if (status == MPS_STATUS_OK && run->findings)

@@ -74,13 +74,8 @@ typedef struct mps_host_checked {
 /* Prepares a library that was loaded. NOT_FOUND: of another version. */
 MPS_WARN_UNUSED mps_status mps_host_checks_prepare(const mps_host_checked *checked, const char *path);
 /* Runs a kernel of such a library, thread by thread, on the calling thread of the system. KERNEL_ERROR: the first finding and how many
- * there are; the kernel went on to its end. `lengths` and `buffers` are as the step's arguments. */
-MPS_WARN_UNUSED mps_status mps_host_checks_run(const mps_step_dispatch *step, const mps_host_checked *checked,
-                                               mps_host_threadgroup_pool *pool);
-
-/* How checks find the buffer that an address from an argument buffer lies in. Given once by who keeps the buffers; NULL: any address
- * passes. Any thread. */
-typedef bool (*mps_host_find_memory)(void *context, uint64_t address, uint64_t *out_begin, uint64_t *out_length);
-void mps_host_checks_set_memory(mps_host_find_memory find, void *context);
+ * there are; the kernel went on to its end. */
+MPS_WARN_UNUSED mps_status mps_host_checks_run(const mps_driver_device *device, mps_host_threadgroup_pool *pool,
+                                               const mps_step_dispatch *step, const mps_host_checked *checked);
 
 #endif

@@ -41,6 +41,7 @@ typedef struct checks_cell {
 typedef struct checks_shadow checks_shadow;
 
 typedef struct checks_run {
+  const mps_driver_device *device;
   const mps_step_dispatch *step;
   const mps_host_checked *checked;
   checks_region *regions;
@@ -55,6 +56,7 @@ typedef struct checks_run {
   checks_shadow *shadow;
   const unsigned char *stack; /* of the thread of the system, where the run began */
   uint64_t known_begin, known_length; /* memory that was found last */
+  const unsigned char *unwritten; /* the byte of the first finding, if that is that nobody had written it in this group */
   uint64_t findings;
   char text[900]; /* the first one */
   unsigned char *zeros, *trash; /* scratch */

@@ -12,6 +12,7 @@ void checks_begin_group(checks_run *run, uint32_t count) {
   run->thread_count = count;
   run->barrier_count = 0;
   memset(run->threads, 0, count * sizeof *run->threads);
+  run->unwritten = NULL; /* a race with it would have been found by now */
   checks_shadow_clear(run->shadow);
 }
 

@@ -97,13 +97,18 @@ static void report_race(checks_run *run, const checks_region *region, const unsi
     offset = memory - region->memory;
   }
   checks_name_thread(run, other, thread, sizeof thread);
+  uint64_t findings = run->findings;
+  if (memory == run->unwritten) run->findings = 0; /* that nobody had written before was a part of this */
   checks_report(run, s, "%s byte %lld of %s, which thread %s of the same group %s in line %u without a barrier between them: a data race",
                 s->kind & MPS_SITE_WRITE ? "writes" : "reads", offset, name, thread, other_wrote ? "wrote" : "read", o->line);
+  run->findings = findings + 1;
+  run->unwritten = run->unwritten == memory ? NULL : run->unwritten;
 }
 
 static void report_unwritten(checks_run *run, const checks_region *region, const unsigned char *memory, uint32_t site) {
   char name[200];
   checks_name_region(run, region, name, sizeof name);
+  if (!run->findings) run->unwritten = memory;
   checks_report(run, &run->checked->sites[site], "reads byte %lld of %s, which no thread of the group has written",
                 (long long)(memory - region->memory), name);
 }
@@ -115,7 +120,6 @@ static bool note_byte(checks_run *run, checks_cell *cell, const checks_region *r
   bool atomic = kind & MPS_SITE_ATOMIC, found = false;
   if ((kind & MPS_SITE_READ) && !(kind & MPS_SITE_COPY) && region && region->threadgroup && !cell->writer_site) {
     report_unwritten(run, region, memory, site);
-    cell->writer_site = 0;
     found = true;
   }
   if (!found && cell->writer_site && !(atomic && cell->writer_atomic) &&
