@@ -101,9 +101,9 @@ mps_status mps_checked_inline(const char *text, size_t length, char **out_text, 
 }
 
 /* ---- variables ---- */
-/* Those of the library's own make, and texts, are left as they are. */
+/* Those of the library's own make are left as they are. */
 static bool is_users(checked_span name) {
-  static const char *const own[] = {"openmps_", "llvm.", ".str", "mps_", "_ZL8mps_", "_ZL9mps_", "_ZL10mps_", "_ZL11mps_", "_ZL12mps_", "_ZL13mps_",
+  static const char *const own[] = {"openmps_", "llvm.", "mps_", "_ZL8mps_", "_ZL9mps_", "_ZL10mps_", "_ZL11mps_", "_ZL12mps_", "_ZL13mps_",
                                     "_ZL14mps_", "_ZL15mps_", "_ZL16mps_", "__start_mps_"};
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     if (begins(name.text + 1, own[i])) return false;

@@ -96,6 +96,14 @@ kernel void device_race(device float *out, device float *sum, uint i [[thread_po
   out[i] = i;
   sum[0] += out[i];  // line 83
 }
+kernel void same(device int *out, uint i [[thread_position_in_grid]], uint l [[thread_index_in_threadgroup]]) {
+  threadgroup int last;
+  last = 5;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  out[i / 64] = last;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  last = l;  // line 91
+}
 kernel void rounds(device float *out, uint i [[thread_position_in_grid]], uint l [[thread_index_in_threadgroup]]) {
   threadgroup float a[64];
   a[l] = i;
@@ -110,7 +118,7 @@ kernel void late(device float *out, uint i [[thread_position_in_grid]], uint l [
   threadgroup float a[64];
   a[l] = i;
   for (uint step = 32; step > 0; step /= 2) {
-    if (l < step) a[l] += a[l + step];  // line 99
+    if (l < step) a[l] += a[l + step];  // line 107
     threadgroup_barrier(mem_flags::mem_threadgroup);
   }
   out[i] = a[0];
@@ -128,11 +136,11 @@ kernel void simd(device float *out, uint i [[thread_position_in_grid]], uint l [
 kernel void early(device float *out, constant uint &n, uint i [[thread_position_in_grid]]) {
   if (i >= n) return;
   out[i] = 1;
-  threadgroup_barrier(mem_flags::mem_threadgroup);  // line 117
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // line 125
 }
 kernel void branches(device float *out, constant uint &n, uint i [[thread_position_in_grid]]) {
-  if (i >= n) threadgroup_barrier(mem_flags::mem_device);  // line 120
-  else threadgroup_barrier(mem_flags::mem_device);  // line 121
+  if (i >= n) threadgroup_barrier(mem_flags::mem_device);  // line 128
+  else threadgroup_barrier(mem_flags::mem_device);  // line 129
   out[i] = 1;
 }
 kernel void atomics(device atomic_uint *x, threadgroup atomic_uint *t, uint l [[thread_index_in_threadgroup]]) {
@@ -202,18 +210,22 @@ CASES = {
         "83: kernel 'device_race' reads byte 0 of buffer 1, which thread (0, 0, 0) of the same group wrote in line 83 without a barrier between them: a data race, in thread (1, 0, 0)",
     ),
     "no race between groups": ("lib.device_race(zeros(4), zeros(1), group_size=1)", None),
+    "same values": (
+        "lib.same(zeros(2, int), threads=64, group_size=64)",
+        "91: kernel 'same' writes byte 0 of threadgroup variable 'last', which thread (0, 0, 0) of the same group wrote in line 91",
+    ),
     "rounds": ("lib.rounds(zeros(128), group_size=64)", None),
-    "a late barrier": ("lib.late(zeros(64), group_size=64)", "97: kernel 'late' writes byte 128 of threadgroup variable 'a', which thread (0, 0, 0) of the same group read in line 99"),
+    "a late barrier": ("lib.late(zeros(64), group_size=64)", "105: kernel 'late' writes byte 128 of threadgroup variable 'a', which thread (0, 0, 0) of the same group read in line 107"),
     "simdgroups": ("lib.simd(zeros(128), group_size=64)", None),
     "all come": ("lib.early(zeros(64), 64, group_size=64)", None),
     "an early return": (
         "lib.early(zeros(64), 60, threads=64, group_size=64)",
-        "117: kernel 'early' waits at a barrier that 4 of the 64 threads of its group do not come to, thread (60, 0, 0) among them, in thread (0, 0, 0)",
+        "125: kernel 'early' waits at a barrier that 4 of the 64 threads of its group do not come to, thread (60, 0, 0) among them, in thread (0, 0, 0)",
     ),
     "one branch": ("lib.branches(zeros(64), 64, group_size=64)", None),
     "two branches": (
         "lib.branches(zeros(64), 60, threads=64, group_size=64)",
-        "120: kernel 'branches' waits at this barrier while other threads of its group wait at the one in line 121: all must come to the same one, in thread (60, 0, 0)",
+        "128: kernel 'branches' waits at this barrier while other threads of its group wait at the one in line 129: all must come to the same one, in thread (60, 0, 0)",
     ),
 }
 

@@ -150,6 +150,7 @@ static void *check_plain(checks_run *run, void *pointer, uint64_t bytes, uint32_
 static void *access(void *pointer, uint64_t bytes, uint32_t site) {
   checks_run *run = current;
   if (!run || bytes == 0) return pointer;
+  if (run->doubt.memory) checks_settle_doubt(run);
   uint64_t address = (uint64_t)(uintptr_t)pointer;
   return address >> 62 == 1 ? check_region(run, address, bytes, site) : check_plain(run, pointer, bytes, site);
 }
@@ -280,6 +281,7 @@ static void run_box(checks_run *run, mps_host_dispatch *call, bool together) {
         for (int i = 0; i < 3; i++) call->end[i] = (call->begin[i] = at[i]) + 1;
         ((mps_host_entry)run->step->function->entry)(call);
       }
+  checks_settle_doubt(run);
 }
 
 static void run_groups(checks_run *run, mps_host_dispatch *call, bool together, const mps_host_group_state *state) {

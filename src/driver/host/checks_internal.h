@@ -40,6 +40,16 @@ typedef struct checks_cell {
 
 typedef struct checks_shadow checks_shadow;
 
+#define CHECKS_DOUBT_BYTES 64u
+
+/* Two threads that write to one place: harmless if it is the same value, which shows when the second one has written. */
+typedef struct checks_doubt {
+  const checks_region *region;
+  const unsigned char *memory; /* NULL: there is none */
+  uint32_t bytes, site, other_site, thread, other;
+  unsigned char before[CHECKS_DOUBT_BYTES];
+} checks_doubt;
+
 typedef struct checks_run {
   const mps_driver_device *device;
   const mps_step_dispatch *step;
@@ -56,6 +66,7 @@ typedef struct checks_run {
   checks_shadow *shadow;
   const unsigned char *stack; /* of the thread of the system, where the run began */
   uint64_t known_begin, known_length; /* memory that was found last */
+  checks_doubt doubt;
   const unsigned char *unwritten; /* the byte of the first finding, if that is that nobody had written it in this group */
   uint64_t findings;
   char text[900]; /* the first one */
@@ -78,6 +89,9 @@ void checks_shadow_free(checks_shadow *shadow); /* accepts NULL */
 void checks_shadow_clear(checks_shadow *shadow);
 /* Notes an access to real memory. `region`: NULL for memory without a mark. */
 void checks_shadow_note(checks_run *run, const checks_region *region, const unsigned char *memory, uint64_t bytes, uint32_t site);
+
+/* The last write is done: was it the value that the other thread had written? */
+void checks_settle_doubt(checks_run *run);
 
 /* checks_meeting.c */
 void checks_begin_group(checks_run *run, uint32_t count);

@@ -41,6 +41,7 @@ static void note_barrier(checks_run *run, uint32_t site) {
 }
 
 uint32_t checks_before_meeting(checks_run *run, uint32_t site) {
+  checks_settle_doubt(run);
   if (run->checked->sites[site].kind & MPS_SITE_BARRIER) note_barrier(run, site);
   else run->threads[run->thread].meetings++;
   return run->thread;
@@ -48,6 +49,7 @@ uint32_t checks_before_meeting(checks_run *run, uint32_t site) {
 
 void checks_end_group(checks_run *run) {
   uint32_t most = 0, who = 0;
+  checks_settle_doubt(run);
   for (uint32_t i = 0; i < run->thread_count; i++) {
     if (run->threads[i].barriers <= most) continue;
     most = run->threads[i].barriers;

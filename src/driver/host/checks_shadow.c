@@ -105,6 +105,29 @@ static void report_race(checks_run *run, const checks_region *region, const unsi
   run->unwritten = run->unwritten == memory ? NULL : run->unwritten;
 }
 
+void checks_settle_doubt(checks_run *run) {
+  const checks_doubt *d = &run->doubt;
+  const unsigned char *place = d->memory;
+  if (!place) return;
+  run->doubt.memory = NULL;
+  if (memcmp(place, d->before, d->bytes) == 0) return;
+  uint32_t thread = run->thread;
+  run->thread = d->thread;
+  report_race(run, d->region, place, d->site, d->other_site, d->other, true);
+  run->thread = thread;
+}
+
+/* A plain write where another thread wrote. False: it is too long to wait for. */
+static bool doubt_write(checks_run *run, const checks_cell *cell, const checks_region *region, const unsigned char *memory, uint64_t bytes,
+                        uint32_t site) {
+  uint32_t kind = run->checked->sites[site].kind;
+  if ((kind & (MPS_SITE_READ | MPS_SITE_ATOMIC)) || bytes > CHECKS_DOUBT_BYTES) return false;
+  run->doubt = (checks_doubt){.region = region, .memory = memory, .bytes = (uint32_t)bytes, .site = site, .other_site = cell->writer_site - 1,
+                              .thread = run->thread, .other = cell->writer};
+  memcpy(run->doubt.before, memory, bytes);
+  return true;
+}
+
 static void report_unwritten(checks_run *run, const checks_region *region, const unsigned char *memory, uint32_t site) {
   char name[200];
   checks_name_region(run, region, name, sizeof name);
@@ -114,7 +137,7 @@ static void report_unwritten(checks_run *run, const checks_region *region, const
 }
 
 /* Returns true when there was a finding: one is enough for an access. */
-static bool note_byte(checks_run *run, checks_cell *cell, const checks_region *region, const unsigned char *memory, uint32_t site) {
+static bool note_byte(checks_run *run, checks_cell *cell, const checks_region *region, const unsigned char *memory, uint64_t bytes, uint32_t site) {
   uint32_t kind = run->checked->sites[site].kind;
   const checks_thread *self = &run->threads[run->thread];
   bool atomic = kind & MPS_SITE_ATOMIC, found = false;
@@ -124,7 +147,7 @@ static bool note_byte(checks_run *run, checks_cell *cell, const checks_region *r
   }
   if (!found && cell->writer_site && !(atomic && cell->writer_atomic) &&
       is_race(run, cell->writer, cell->writer_barriers, cell->writer_meetings)) {
-    report_race(run, region, memory, site, cell->writer_site - 1, cell->writer, true);
+    if (!doubt_write(run, cell, region, memory, bytes, site)) report_race(run, region, memory, site, cell->writer_site - 1, cell->writer, true);
     found = true;
   }
   if (!found && (kind & MPS_SITE_WRITE) && cell->reader_site && !(atomic && cell->reader_atomic) &&
@@ -160,7 +183,7 @@ void checks_shadow_note(checks_run *run, const checks_region *region, const unsi
     page *of = find_page(run->shadow, (uintptr_t)p / PAGE_BYTES);
     if (!of) return;
     checks_cell *cell = &of->cells[(uintptr_t)p % PAGE_BYTES];
-    if (!found) found = note_byte(run, cell, region, p, site);
+    if (!found) found = note_byte(run, cell, region, p, bytes - i, site);
     else if (run->checked->sites[site].kind & MPS_SITE_WRITE) cell->writer_site = site + 1;
   }
 }
