@@ -67,10 +67,20 @@ static void *scratch(checks_run *run, uint64_t bytes, uint32_t kind) {
   return run->zeros;
 }
 
+static void report_region(checks_run *run, const checks_region *region, const mps_host_site *site, uint64_t bytes, int64_t offset, bool inside) {
+  char name[200];
+  checks_name_region(run, region, name, sizeof name);
+  if (inside)
+    checks_report(run, site, "%s %llu bytes at offset %lld of %s, where they are misaligned: they need a multiple of %u", verb(site->kind),
+                  (unsigned long long)bytes, (long long)offset, name, site->alignment);
+  else
+    checks_report(run, site, "%s %llu bytes at offset %lld of %s, which has %llu bytes", verb(site->kind), (unsigned long long)bytes,
+                  (long long)offset, name, (unsigned long long)region->length);
+}
+
 static void *check_region(checks_run *run, uint64_t address, uint64_t bytes, uint32_t number) {
   const mps_host_site *site = &run->checked->sites[number];
   uint32_t index = (uint32_t)(address >> MPS_CHECKED_REGION_SHIFT) & (MPS_CHECKED_REGIONS - 1);
-  char name[200];
   checks_region *region = index < run->region_count ? &run->regions[index] : NULL;
   if (!region || !region->memory) {
     checks_report(run, site, "%s %llu bytes at %#llx, which is far outside of what the kernel was given", verb(site->kind),
@@ -78,15 +88,9 @@ static void *check_region(checks_run *run, uint64_t address, uint64_t bytes, uin
     return scratch(run, bytes, site->kind);
   }
   int64_t offset = (int64_t)(address - region->first);
-  checks_name_region(run, region, name, sizeof name);
-  if (offset < 0 || bytes > region->length || (uint64_t)offset > region->length - bytes) {
-    checks_report(run, site, "%s %llu bytes at offset %lld of %s, which has %llu bytes", verb(site->kind), (unsigned long long)bytes,
-                  (long long)offset, name, (unsigned long long)region->length);
-    return scratch(run, bytes, site->kind);
-  }
-  if (site->alignment > 1 && address % site->alignment != 0) {
-    checks_report(run, site, "%s %llu bytes at offset %lld of %s, where they are misaligned: they need a multiple of %u", verb(site->kind),
-                  (unsigned long long)bytes, (long long)offset, name, site->alignment);
+  bool inside = offset >= 0 && bytes <= region->length && (uint64_t)offset <= region->length - bytes;
+  if (!inside || (address & (site->alignment - 1))) {
+    report_region(run, region, site, bytes, offset, inside);
     return scratch(run, bytes, site->kind);
   }
   unsigned char *real = region->memory + offset;
