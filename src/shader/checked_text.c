@@ -115,8 +115,8 @@ static const char *line_of(const checked_metadata *metadata, uint32_t number) {
 
 /* Behind `key` in this line; NULL when it is not there. */
 static const char *field(const char *line, const char *key) {
-  const char *end = line ? strchr(line, '\n') : NULL, *p = line ? strstr(line, key) : NULL;
-  return p && (!end || p < end) ? p + strlen(key) : NULL;
+  const char *p = line ? memmem(line, strcspn(line, "\n"), key, strlen(key)) : NULL;
+  return p ? p + strlen(key) : NULL;
 }
 
 static uint32_t number_field(const char *line, const char *key) {
