@@ -28,6 +28,8 @@
     "bits: 1 limits and totals, 2 allocations, 4 reuses, 8 releases, 16 large pools only")                                        \
   X(ENABLE_FALLBACK, "PYTORCH_ENABLE_MPS_FALLBACK", bool, "0", "1 runs operators without an MPS kernel on the CPU")               \
   X(FAST_MATH, "PYTORCH_MPS_FAST_MATH", bool, "0", "1 compiles user shaders with fast maths")                                     \
+  X(SHADER_VALIDATION, "OPENMPS_SHADER_VALIDATION", bool, "0", "1 compiles user shaders so that wrong accesses and races are reported") \
+  X(MTL_SHADER_VALIDATION, "MTL_SHADER_VALIDATION", bool, "0", "the same, by Metal's name")                                        \
   X(PREFER_METAL, "PYTORCH_MPS_PREFER_METAL", bool, "0", "1 uses OpenMPS's own matrix kernels instead of the dense provider")      \
   X(TRACE_SIGNPOSTS, "PYTORCH_MPS_TRACE_SIGNPOSTS", int, "0", "bits of the signpost profiler")                                    \
   X(LOG_PROFILE_INFO, "PYTORCH_MPS_LOG_PROFILE_INFO", int, "0", "bits of the profiler's log")                                      \

@@ -212,6 +212,9 @@ struct mps_driver_device {
   mps_driver_limits limits;
   const char *name;         /* for people; lives as long as the device */
   const char *kernel_level; /* as in mps_device_info */
+  /* Set by the runtime, NULL before: the buffer that an address lies in. False: none. Any thread. */
+  bool (*find_memory)(void *context, uint64_t address, uint64_t *out_begin, uint64_t *out_length);
+  void *find_context;
 };
 
 /* A driver: how its device is opened. The registry is src/driver/registry.c. */

@@ -37,6 +37,7 @@ mps_status mps_buffer_wrap(mps_device *device, void *memory, size_t length, void
   buffer->state = MPS_BUFFER_LIVE;
   buffer->release = release;
   buffer->release_context = context;
+  atomic_store_explicit(&device->heap.wrapped, true, memory_order_relaxed);
   atomic_store_explicit(&buffer->references, 1, memory_order_relaxed);
   atomic_store_explicit(&buffer->touched, false, memory_order_relaxed);
   atomic_store_explicit(&buffer->foreign, 0, memory_order_relaxed);

@@ -479,6 +479,8 @@ mps_status mps_heap_init(mps_heap *heap, mps_device *device, mps_driver_device *
   mps_mutex_init(&heap->lock);
   heap->device = device;
   heap->driver = driver;
+  driver->find_memory = mps_heap_find;
+  driver->find_context = heap;
   heap->debug = (uint32_t)mps_option_int(MPS_OPTION_DEBUG_ALLOCATOR);
   heap->guard = mps_heap_guard_option(driver);
   return mps_heap_init_limits(heap);

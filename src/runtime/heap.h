@@ -68,6 +68,7 @@ typedef struct mps_heap {
   mps_heap_pending *pending;
   _Atomic uint32_t pending_count; /* read without the lock, as a hint */
   uint64_t next_region;
+  _Atomic bool wrapped; /* there is, or was, wrapped memory */
   mps_heap_statistics statistics; /* all but `driver` */
 
   double high_ratio, low_ratio;
@@ -123,6 +124,11 @@ void mps_heap_guard_check(mps_heap *heap, mps_buffer *block, const char *label);
 void mps_heap_guard_step(mps_heap *heap, const char *label);
 /* What was found since the last call: INTERNAL_ERROR with a text that names the buffer, or OK. */
 mps_status mps_heap_guard_take(mps_heap *heap);
+
+/* ---- heap_find.c ---- */
+/* The live block that holds `address`: mps_driver_device.find_memory. Memory outside of all regions is taken for wrapped memory, if any was
+ * ever wrapped. */
+bool mps_heap_find(void *heap, uint64_t address, uint64_t *out_begin, uint64_t *out_length);
 
 /* ---- heap_size.c ---- */
 /* Rounded size of a request; and the pool and region size that serve it. Pure. */

@@ -73,6 +73,7 @@ static void make_key(build *b) {
   mps_blake2_add_string(&hash, o->standard);
   mps_blake2_add_string(&hash, o->optimization);
   mps_blake2_add_u64(&hash, (uint64_t)o->mode << 4 | (uint64_t)o->lane_loops << 2 | (uint64_t)o->ordered << 1 | (uint64_t)o->fast_math);
+  if (o->checked) mps_blake2_add_string(&hash, "checked");
   mps_blake2_add_string(&hash, b->name);
   mps_blake2_add_string(&hash, b->source);
   for (const char *const *folder = b->includes; *folder; folder++) mps_blake2_add_string(&hash, *folder);
@@ -273,7 +274,8 @@ mps_status mps_build(mps_driver_device *driver, const char *source, const char *
   b->options = (mps_compile_options){.level = driver->kernel_level, .includes = b->includes, .display_name = name, .display_source = source,
                                      .table = true, .quiet = true, .ordered = true,
                                      .lane_loops = mps_option_bool(MPS_OPTION_SHADER_LANES),
-                                     .fast_math = mps_option_bool(MPS_OPTION_FAST_MATH), .timeout_ms = COMPILE_TIMEOUT_MS};
+                                     .fast_math = mps_option_bool(MPS_OPTION_FAST_MATH), .timeout_ms = COMPILE_TIMEOUT_MS,
+                                     .checked = mps_option_bool(MPS_OPTION_SHADER_VALIDATION) || mps_option_bool(MPS_OPTION_MTL_SHADER_VALIDATION)};
   mps_status status = mps_compiler_find(&b->compiler);
   if (status == MPS_STATUS_OK) {
     b->readable[0] = b->compiler.include;

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/os/os.h"
 #include "base/status.h"
+#include "shader/checked.h"
 #include "shader/lanes.h"
 #include "shader/process.h"
 
@@ -189,8 +190,10 @@ static mps_status generate(const mps_compiler *compiler, const generation *g, co
     static const char *const flags[] = {"-mllvm", "-print-before=loop-vectorize", "-Rpass=loop-vectorize", NULL};
     add_all(&c, flags);
   }
+  static const char *const before_passes[] = {"-Xclang", "-disable-llvm-passes", "-gline-tables-only", "-emit-llvm", NULL};
+  if (options->checked) add_all(&c, before_passes);
   if (g->lane_loops) add_text_output(&c);
-  else add(&c, is_target(options, "nvptx") ? "-S" : "-c");
+  else add(&c, is_target(options, "nvptx") || options->checked ? "-S" : "-c");
   add(&c, "-o");
   add(&c, g->output);
   add(&c, g->input);
@@ -198,8 +201,9 @@ static mps_status generate(const mps_compiler *compiler, const generation *g, co
   return run(&c, options, out_text, out_code);
 }
 
-/* Compiles the text of an intermediate language to `object`. */
-static mps_status assemble(const mps_compiler *compiler, const char *input, const char *object, const mps_compile_options *options) {
+/* One step from IR text: to text with the kind "-S", to an object with "-c". `more`: arguments, NULL-terminated. */
+static mps_status generate_from_ir(const mps_compiler *compiler, const char *input, const char *kind, const char *const *more, const char *output,
+                                   const mps_compile_options *options) {
   command c = {0};
   texts t;
   add_compiler(&c, compiler);
@@ -207,14 +211,15 @@ static mps_status assemble(const mps_compiler *compiler, const char *input, cons
   snprintf(t.level, sizeof t.level, "-march=%s", options->level ? options->level : "");
   add(&c, t.target);
   if (options->level) add(&c, t.level);
-  static const char *const flags[] = {"-x", "ir", "-O3", "-w", "-fPIC", "-mllvm", "-enable-interleaved-mem-accesses=false", "-c", "-o", NULL};
-  add_all(&c, flags);
-  add(&c, object);
-  add(&c, input);
+  const char *const arguments[] = {"-x", "ir", "-ffp-contract=off", "-fPIC", "-w", kind, strcmp(kind, "-S") == 0 ? "-emit-llvm" : "-fno-ident", NULL};
+  add_all(&c, arguments);
+  add_all(&c, more);
+  const char *const files[] = {"-o", output, input, NULL};
+  add_all(&c, files);
   char *text;
   int code;
   MPS_TRY(run(&c, options, &text, &code));
-  mps_status status = code == 0 ? MPS_STATUS_OK : mps_error_set_text(MPS_STATUS_COMPILE_ERROR, text);
+  mps_status status = code == 0 ? MPS_STATUS_OK : fail(text, NULL, input, options);
   free(text);
   return status;
 }
@@ -285,7 +290,8 @@ static mps_status loop_over_lanes(const mps_compiler *compiler, const char *path
   MPS_TRY(status);
   status = mps_file_write(looped, result.text, result.length);
   mps_lanes_result_free(&result);
-  return status == MPS_STATUS_OK ? assemble(compiler, looped, object, options) : status;
+  static const char *const flags[] = {"-O3", "-mllvm", "-enable-interleaved-mem-accesses=false", NULL};
+  return status == MPS_STATUS_OK ? generate_from_ir(compiler, looped, "-c", flags, object, options) : status;
 }
 
 /* The second half of compiling: what the reader wrote lies in `input`. */
@@ -314,6 +320,44 @@ static mps_status generate_object(const mps_compiler *compiler, const char *inpu
   else if (out_warnings) *out_warnings = mps_diagnostics_map(text, reading, file, options->display_source, options->readable);
   free(text);
   return status;
+}
+
+/* ---- checked mode ---- */
+/* Turns the IR in the file `path` into what `change` makes of it. */
+static mps_status change_file(const char *path, const mps_compiler *compiler, bool instrument) {
+  char *text, *changed;
+  size_t length;
+  MPS_TRY(mps_file_read(path, &text, &length));
+  mps_status status = instrument ? mps_checked_instrument(text, length, compiler->include, compiler->include_core, &changed, &length)
+                                 : mps_checked_inline(text, length, &changed, &length);
+  free(text);
+  if (status == MPS_STATUS_OK) status = mps_file_write(path, changed, length);
+  free(changed);
+  return status;
+}
+
+/* In place of generate_object: each access is looked at before anything is optimised. */
+static mps_status generate_instrumented(const mps_compiler *compiler, const char *input, const char *object, const mps_compile_options *options,
+                                        const mps_reading *reading, const char *file, char **out_warnings) {
+  static const char *const inlining[] = {"-O0", NULL};
+  static const char *const optimizing[] = {"-O1", "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops", NULL};
+  char ir[1100], inlined[1100], *text;
+  int code;
+  if (snprintf(ir, sizeof ir, "%s.ll", object) >= (int)sizeof ir - 8) return mps_error_set(MPS_STATUS_SYSTEM_ERROR, "path too long: %s", object);
+  snprintf(inlined, sizeof inlined, "%s.1.ll", object);
+  mps_compile_options plain = *options;
+  plain.optimization = "-O1";
+  plain.run_generate = NULL; /* lines of the library count */
+  const generation g = {.input = input, .output = ir};
+  MPS_TRY(generate(compiler, &g, &plain, reading, &text, &code));
+  mps_status status = code == 0 ? MPS_STATUS_OK : fail(text, reading, file, options);
+  if (status == MPS_STATUS_OK && out_warnings)
+    *out_warnings = mps_diagnostics_map(text, reading, file, options->display_source, options->readable);
+  free(text);
+  if (status == MPS_STATUS_OK) status = change_file(ir, compiler, false);
+  if (status == MPS_STATUS_OK) status = generate_from_ir(compiler, ir, "-S", inlining, inlined, options);
+  if (status == MPS_STATUS_OK) status = change_file(inlined, compiler, true);
+  return status == MPS_STATUS_OK ? generate_from_ir(compiler, inlined, "-c", optimizing, object, options) : status;
 }
 
 /* ---- the table of functions ---- */
@@ -359,8 +403,8 @@ mps_status mps_compiler_compile(const mps_compiler *compiler, const char *source
   mps_status status = mps_reader_read(*out_text, length, &reader_options, out_reading);
   if (status == MPS_STATUS_OK) status = write_rewritten(rewritten, out_reading, options->table);
   if (status == MPS_STATUS_OK)
-    status = generate_object(compiler, rewritten, object, options, out_reading, options->display_name ? options->display_name : source,
-                             out_warnings);
+    status = (options->checked ? generate_instrumented : generate_object)(
+      compiler, rewritten, object, options, out_reading, options->display_name ? options->display_name : source, out_warnings);
   if (status != MPS_STATUS_OK) {
     mps_reading_free(out_reading);
     free(*out_text);

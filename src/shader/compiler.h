@@ -40,6 +40,7 @@ typedef struct mps_compile_options {
   bool ordered;
   bool lane_loops;     /* kernels whose threads meet become loops over lanes (lanes.h), if all of the source can */
   bool fast_math;
+  bool checked;        /* accesses ask the driver (shader/checked.h) */
   bool quiet;          /* no warnings */
   uint32_t timeout_ms; /* 0: ten minutes */
   mps_compile_run run_generate; /* in place of mps_process_run for compiling rewritten source; NULL: that */

@@ -186,5 +186,7 @@ mps_status mps_encoder_dispatch(mps_encoder *encoder, const uint64_t threads[3],
   write_step(encoder, step, count, threads, group);
   uint64_t serial = mps_stream_publish(encoder->stream, &step->step);
   if (!mps_library_is_builtin(encoder->pipeline->library)) mps_library_note_use(encoder->pipeline->library, encoder->stream, serial);
+  /* A checked kernel (it has a handle on the host) asks whether addresses are still alive: its buffers must not die before it ran. */
+  if (encoder->indirect && encoder->pipeline->function->handle) return mps_stream_wait_serial(encoder->stream, serial);
   return MPS_STATUS_OK;
 }

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "driver/host/checks.h"
 #include "driver/host/host.h"
 
 #define MAX_BUFFERS 64
@@ -103,6 +104,7 @@ static mps_status check(const mps_step_dispatch *step) {
 mps_status mps_host_run_dispatch(mps_driver_queue *queue, const mps_step_dispatch *step) {
   mps_status status = check(step);
   if (status != MPS_STATUS_OK) return status;
+  if (step->function->handle) return mps_host_checks_run(&queue->device->base, &queue->device->threadgroups, step, step->function->handle);
   dispatch d;
   d.step = step;
   d.pool = step->function->flags & (MPS_FUNCTION_USES_BARRIER | MPS_FUNCTION_USES_SIMDGROUP) ? &queue->device->threadgroups : NULL;

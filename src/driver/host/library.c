@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/os/os.h"
+#include "driver/host/checks.h"
 #include "driver/host/host.h"
 
 static const char *const level_names[] = {"x86-64-v4", "x86-64-v3", "x86-64"};
@@ -109,7 +110,15 @@ mps_status mps_host_load_library(mps_driver_device *device, const void *image, s
     return status;
   }
   (*out_library)->dylib = dylib;
-  return MPS_STATUS_OK;
+  void *checked = mps_dylib_symbol(dylib, "mps_host_checked");
+  if (checked) {
+    status = mps_host_checks_prepare(checked, path);
+    for (uint32_t i = 0; i < (*out_library)->function_count; i++) (*out_library)->functions[i].handle = checked;
+  }
+  if (status == MPS_STATUS_OK) return status;
+  mps_host_unload_library(*out_library);
+  *out_library = NULL;
+  return status;
 }
 
 void mps_host_unload_library(mps_driver_library *library) {
