@@ -687,6 +687,7 @@ def test_an_interrupt_ends_the_wait_for_a_long_kernel(python):
         x = torch.ones(64, device="mps")
         for _ in range(20):
             library.slow(x, 2_000_000)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite that runs in the background may ignore it
         signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
         for wait in (torch.mps.synchronize, lambda: globals().pop("library")):  # its last reference: what it runs is waited for
             signal.setitimer(signal.ITIMER_REAL, 0.2)

@@ -82,7 +82,7 @@ static void places_threadgroup_objects(void) {
   check_rewritten("void f() { threadgroup metal::array<float, 2 * 4> a; }", "void f() { static thread_local metal::array<float, 2 * 4> a; }");
   check_rewritten("void f() { threadgroup float *p = a; }", "void f() { float *p = a; }");
   check_rewritten("void f() { threadgroup float &p = a[0]; }", "void f() { float &p = a[0]; }");
-  check_rewritten("void f() { threadgroup_barrier(x); }", "void f() { threadgroup_barrier(x); }");
+  check_rewritten("void f() { threadgroup_barrier(x); }", "__attribute__((always_inline)) void f() { threadgroup_barrier(x); }");
   check_rewritten("struct s { threadgroup float *p; };", "struct s { float *p; };");
 }
 
