@@ -11,7 +11,9 @@
  *   mps_collective_barrier(...)             all threads of the group that have not returned
  *   mps_collective_simdgroup_barrier(...)   the lanes of a simdgroup that come to this call
  *   T mps_collective_<name>(A, B, ...)      the same, and they exchange values: T and A, B are scalars or vectors
- * A thread's place in its simdgroup is i32 mps_lane_index(), which nobody defines either. Memory reached from `context` by constant offsets must not change while a group runs. Other memory of threads is unordered between two
+ * A thread's place in its simdgroup is i32 mps_lane_index(), which nobody defines either. An operand @mps_lanes_... of an exchange is there to have
+ * that function compiled, and says nothing else.
+ * Memory reached from `context` by constant offsets must not change while a group runs. Other memory of threads is unordered between two
  * meetings, as Metal has it; what a thread keeps to itself (its variables and private arrays) is kept for each.
  *
  * What comes out in their place: `void mps_group_<n>(ptr context, i32 threads, ptr storage)`, which runs a whole group, and the constant
