@@ -14,7 +14,7 @@ using namespace metal;
 namespace {
 
 // A distribution turns a block into four floats.
-struct uniform {
+struct uniform_floats {
   template <typename T> static void apply(philox_block x, constant mps_random_arguments &a, thread float *v) {
     for (uint i = 0; i < 4; i++) v[i] = unit_for<T>(x.words[i]) * (a.b - a.a) + a.a;
   }
@@ -213,7 +213,7 @@ kernel void permutation_shuffle(device uint *dealt [[buffer(0)]], device const u
   FLOAT(NAME, DISTRIBUTION, f32, float)  \
   FLOAT(NAME, DISTRIBUTION, f16, half)   \
   FLOAT(NAME, DISTRIBUTION, bf16, bfloat)
-FLOATS(uniform, uniform)
+FLOATS(uniform, uniform_floats)
 FLOATS(normal, normal)
 FLOATS(log_normal, log_normal)
 FLOATS(exponential, exponential)
