@@ -44,7 +44,7 @@ static const char *end_of_line(const char *p) {
 }
 
 static const char *find_before(const char *p, const char *end, const char *what) {
-  return p < end ? memmem(p, (size_t)(end - p), what, strlen(what)) : NULL;
+  return p && p < end ? memmem(p, (size_t)(end - p), what, strlen(what)) : NULL;
 }
 
 /* Behind the name that begins with @. */
