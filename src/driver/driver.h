@@ -169,6 +169,8 @@ enum {
   MPS_FUNCTION_USES_BARRIER = 1,
   MPS_FUNCTION_USES_SIMDGROUP = 2,
   MPS_FUNCTION_64_BIT_GRID = 4, /* its position is 64 bits wide: a dimension of the grid may exceed 2^32 - 1 threads */
+  MPS_FUNCTION_CHECKED = 8, /* its accesses are looked at while it runs: buffers that it has by address must live until then */
+  MPS_FUNCTION_USES_TEXTURES = 16, /* or samplers: it looks at those that are not bound too */
 };
 
 /* All entries are required unless marked optional (may be NULL). Entries may be called from any thread unless said otherwise;

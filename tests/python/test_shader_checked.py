@@ -285,3 +285,46 @@ def test_finding(name):
 
 def test_a_wrong_read_is_zero_and_a_wrong_write_is_lost():
     assert said()["values"] == [[2, 2, 2, 0], [0, 1, 2]]
+
+
+LARGE = """
+import json, resource, sys, torch
+lib = torch.mps.compile_shader('''
+struct Large { int v[40000]; };
+kernel void move(device Large *to, device const Large *from, uint i [[thread_position_in_grid]]) { to[i] = from[i]; }
+kernel void take(device int *out, constant Large &from, uint i [[thread_position_in_grid]]) { out[i] = from.v[i]; }
+''')
+whole, short = torch.ones(40000, dtype=torch.int32, device="mps"), torch.ones(39999, dtype=torch.int32, device="mps")
+said = []
+def call(kernel, *arguments, threads):
+    try:
+        getattr(lib, kernel)(*arguments, threads=threads)
+        torch.mps.synchronize()
+        said.append(None)
+    except torch.AcceleratorError as error:
+        said.append(str(error))
+call("move", whole, short, threads=1)
+said.append(whole.unique().tolist())
+call("move", short, torch.full_like(whole, 2), threads=1)
+said.append(short.unique().tolist())
+call("take", torch.zeros(4, dtype=torch.int32, device="mps"), short, threads=4)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+del said[6:]
+for _ in range(300): call("move", short, whole, threads=1)
+del said[5:]
+said.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+json.dump(said, sys.stdout)
+"""
+
+
+def test_wrong_accesses_of_large_structs():
+    """As small ones, and what stands in for their memory does not outlive the call."""
+    child = subprocess.run([sys.executable, "-c", LARGE], env=dict(os.environ, OPENMPS_SHADER_VALIDATION="1"), text=True, capture_output=True, timeout=600)
+    assert child.returncode == 0, child.stderr[-4000:]
+    read, zeros, write, kept, taken, kilobytes = json.loads(child.stdout)
+    assert "kernel 'move' reads 160000 bytes at offset 0 of buffer 1, which has 159996 bytes" in read
+    assert zeros == [0]
+    assert "kernel 'move' writes 160000 bytes at offset 0 of buffer 0, which has 159996 bytes" in write
+    assert kept == [1]
+    assert taken is None  # each thread reads what is there
+    assert kilobytes < 16 << 10  # 300 calls lost 47 MB once

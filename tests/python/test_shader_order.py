@@ -44,8 +44,11 @@ def statements_of(text):
     return [tuple(part.strip() for part in statement.split("=")) for statement in text.split(";") if statement.strip()]
 
 
-def kernel_of(name, type_name, size, statements, pointer):
+def kernel_of(name, type_name, size, statements, pointer, barrier=False):
+    """`barrier`: there is one in front of the statements, so that they are in a loop over the lanes of a simdgroup."""
     body = " ".join(f"{left} = {right};" for left, right in statements)
+    if barrier:
+        body = "simdgroup_barrier(metal::mem_flags::mem_device); " + body
     own = {"array": f"device T *own = memory + i * {size};", "fields": "device T *own = memory[i].at;"}[pointer]
     parameter = {"array": "device T *memory", "fields": "device Own *memory"}[pointer]
     return (
@@ -104,8 +107,17 @@ def test_stores_and_loads_keep_their_order(type_name, pointer):
         check(library, name, TYPES[type_name], *case)
 
 
+@pytest.mark.parametrize("type_name", ["char", "half", "float", "long"])
+def test_stores_and_loads_keep_their_order_behind_a_barrier(type_name):
+    cases = {f"kernel_{number}": (size, statements_of(text)) for number, (size, text) in enumerate(PATTERNS.values())}
+    library = torch.mps.compile_shader("".join(kernel_of(name, type_name, *case, "array", barrier=True) for name, case in cases.items()))
+    for name, case in cases.items():
+        check(library, name, TYPES[type_name], *case)
+
+
+@pytest.mark.parametrize("barrier", [False, True], ids=["without a barrier", "behind a barrier"])
 @pytest.mark.parametrize("seed", range(4))
-def test_random_statements_keep_their_order(seed):
+def test_random_statements_keep_their_order(seed, barrier):
     source = random.Random(seed)
     cases = {}
     for number in range(16):
@@ -115,7 +127,7 @@ def test_random_statements_keep_their_order(seed):
             own, value = f"own[{source.choice([*range(size), 'k', 'j'])}]", f"v[{source.randrange(5)}]"
             statements.append((own, value) if source.random() < 0.6 else (value, own))
         cases[f"kernel_{number}"] = (source.choice(["char", "half", "int", "float", "long"]), size, statements)
-    library = torch.mps.compile_shader("".join(kernel_of(name, *case, source.choice(["array", "fields"])) for name, case in cases.items()))
+    library = torch.mps.compile_shader("".join(kernel_of(name, *case, source.choice(["array", "fields"]), barrier) for name, case in cases.items()))
     for name, (type_name, size, statements) in cases.items():
         check(library, name, TYPES[type_name], size, statements)
 

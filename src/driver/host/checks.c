@@ -56,15 +56,35 @@ static const char *verb(uint32_t kind) {
 }
 
 /* ---- accesses ---- */
+/* The one before stays until the run ends: an argument by reference may still lead there. */
+static bool grow_scratch(checks_scratch *scratch, uint64_t bytes) {
+  bytes = ((bytes > 2 * scratch->bytes ? bytes : 2 * scratch->bytes) + 255) & ~(uint64_t)255;
+  if (MPS_ARRAY_RESERVE(&scratch->memory, 1) != MPS_STATUS_OK) return false;
+  void *memory = aligned_alloc(256, bytes);
+  if (!memory) return false;
+  memset(memory, 0, bytes);
+  MPS_ARRAY_PUSH(&scratch->memory, memory);
+  scratch->bytes = bytes;
+  return true;
+}
+
+static void free_scratch(checks_scratch *scratch) {
+  for (size_t i = 0; i < scratch->memory.count; i++) free(scratch->memory.items[i]);
+  MPS_ARRAY_FINI(&scratch->memory);
+}
+
 /* What a wrong access gets: zeros to read; what is written is lost. */
-static void *scratch(checks_run *run, uint64_t bytes, uint32_t kind) {
-  if (bytes > CHECKS_SCRATCH_BYTES) {
-    void *memory_of_its_own = calloc(1, bytes); /* rare, and lost */
-    return memory_of_its_own ? memory_of_its_own : run->trash;
+static void *scratch_for(checks_run *run, uint64_t bytes, uint32_t kind) {
+  checks_scratch *scratch = kind & MPS_SITE_READ ? &run->zeros : &run->trash;
+  if (bytes > scratch->bytes && !grow_scratch(scratch, bytes)) {
+    fprintf(stderr, "openmps: %s\nopenmps: no memory for %llu bytes in place of this access; the kernel cannot go on\n", run->text,
+            (unsigned long long)bytes);
+    abort(); /* in the middle of a kernel, from which nothing leads out */
   }
-  if (!(kind & MPS_SITE_READ)) return run->trash;
-  if (kind & MPS_SITE_WRITE) memset(run->zeros, 0, 64); /* an atomic operation before may have written there */
-  return run->zeros;
+  void *memory = scratch->memory.items[scratch->memory.count - 1];
+  /* An atomic operation before may have written there. */
+  if ((kind & MPS_SITE_READ) && (kind & MPS_SITE_WRITE)) memset(memory, 0, 64);
+  return memory;
 }
 
 static void report_region(checks_run *run, const checks_region *region, const mps_host_site *site, uint64_t bytes, int64_t offset, bool inside) {
@@ -85,13 +105,13 @@ static void *check_region(checks_run *run, uint64_t address, uint64_t bytes, uin
   if (!region || !region->memory) {
     checks_report(run, site, "%s %llu bytes at %#llx, which is far outside of what the kernel was given", verb(site->kind),
                   (unsigned long long)bytes, (unsigned long long)address);
-    return scratch(run, bytes, site->kind);
+    return scratch_for(run, bytes, site->kind);
   }
   int64_t offset = (int64_t)(address - region->first);
   bool inside = offset >= 0 && bytes <= region->length && (uint64_t)offset <= region->length - bytes;
   if (!inside || (address & (site->alignment - 1))) {
     report_region(run, region, site, bytes, offset, inside);
-    return scratch(run, bytes, site->kind);
+    return scratch_for(run, bytes, site->kind);
   }
   unsigned char *real = region->memory + offset;
   if (run->thread_count > 1 || region->threadgroup) checks_shadow_note(run, region, real, bytes, number);
@@ -130,7 +150,7 @@ static void *check_plain(checks_run *run, void *pointer, uint64_t bytes, uint32_
   const mps_host_site *site = &run->checked->sites[number];
   if (p <= PAGE_MASK) {
     checks_report(run, site, "%s %llu bytes through a null pointer (at %#llx)", verb(site->kind), (unsigned long long)bytes, (unsigned long long)p);
-    return scratch(run, bytes, site->kind);
+    return scratch_for(run, bytes, site->kind);
   }
   bool inside = false;
   if (!find_memory(run, p, bytes, &inside)) {
@@ -140,12 +160,12 @@ static void *check_plain(checks_run *run, void *pointer, uint64_t bytes, uint32_
     else
       checks_report(run, site, "%s %llu bytes at the address %#llx, which is in no buffer", verb(site->kind), (unsigned long long)bytes,
                     (unsigned long long)p);
-    return scratch(run, bytes, site->kind);
+    return scratch_for(run, bytes, site->kind);
   }
   if (site->alignment > 1 && p % site->alignment != 0) {
     checks_report(run, site, "%s %llu bytes at the misaligned address %#llx: they need a multiple of %u", verb(site->kind),
                   (unsigned long long)bytes, (unsigned long long)p, site->alignment);
-    return scratch(run, bytes, site->kind);
+    return scratch_for(run, bytes, site->kind);
   }
   if (run->thread_count > 1) checks_shadow_note(run, NULL, pointer, bytes, number);
   return pointer;
@@ -226,8 +246,8 @@ static void destroy_run(checks_run *run) {
   checks_shadow_free(run->shadow);
   free(run->barrier_sites);
   free(run->regions);
-  free(run->zeros);
-  free(run->trash);
+  free_scratch(&run->zeros);
+  free_scratch(&run->trash);
   free(run);
 }
 
@@ -237,12 +257,8 @@ static checks_run *create_run(const mps_step_dispatch *step, const mps_host_chec
   run->step = step;
   run->checked = checked;
   run->shadow = checks_shadow_create();
-  run->zeros = aligned_alloc(256, CHECKS_SCRATCH_BYTES);
-  run->trash = aligned_alloc(256, CHECKS_SCRATCH_BYTES);
-  if (run->shadow && run->zeros && run->trash && make_regions(run)) {
-    memset(run->zeros, 0, CHECKS_SCRATCH_BYTES);
+  if (run->shadow && grow_scratch(&run->zeros, CHECKS_SCRATCH_BYTES) && grow_scratch(&run->trash, CHECKS_SCRATCH_BYTES) && make_regions(run))
     return run;
-  }
   destroy_run(run);
   return NULL;
 }

@@ -7,10 +7,17 @@
 
 #include <stdbool.h>
 
+#include "base/array.h"
 #include "driver/host/checks.h"
 #include "driver/host/threadgroup.h"
 
-#define CHECKS_SCRATCH_BYTES ((size_t)64 << 10) /* accesses are no longer than this, or get memory of their own */
+#define CHECKS_SCRATCH_BYTES 4096u /* enough for nearly all accesses */
+
+/* Memory in place of what a wrong access meant. The last one counts, and has `bytes`. */
+typedef struct checks_scratch {
+  MPS_ARRAY(void *) memory;
+  uint64_t bytes;
+} checks_scratch;
 
 /* Memory that kernels know by addresses with a mark. */
 typedef struct checks_region {
@@ -70,7 +77,7 @@ typedef struct checks_run {
   const unsigned char *unwritten; /* the byte of the first finding, if that is that nobody had written it in this group */
   uint64_t findings;
   char text[900]; /* the first one */
-  unsigned char *zeros, *trash; /* scratch */
+  checks_scratch zeros, trash;  /* to read from, to write to */
   void (*function)(void *context, unsigned index); /* of the kernel's threads */
   void *context;
 } checks_run;

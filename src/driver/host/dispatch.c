@@ -8,7 +8,7 @@
 #include "driver/host/checks.h"
 #include "driver/host/host.h"
 
-#define MAX_BUFFERS 64
+#define MAX_BUFFERS MPS_HOST_ARGUMENTS
 #define MAX_THREADGROUP_ARGUMENTS 4
 #define THREADGROUP_ALIGNMENT 64
 
@@ -104,7 +104,8 @@ static mps_status check(const mps_step_dispatch *step) {
 mps_status mps_host_run_dispatch(mps_driver_queue *queue, const mps_step_dispatch *step) {
   mps_status status = check(step);
   if (status != MPS_STATUS_OK) return status;
-  if (step->function->handle) return mps_host_checks_run(&queue->device->base, &queue->device->threadgroups, step, step->function->handle);
+  if (step->function->flags & MPS_FUNCTION_CHECKED)
+    return mps_host_checks_run(&queue->device->base, &queue->device->threadgroups, step, step->function->handle);
   dispatch d;
   d.step = step;
   d.pool = step->function->flags & (MPS_FUNCTION_USES_BARRIER | MPS_FUNCTION_USES_SIMDGROUP) ? &queue->device->threadgroups : NULL;
@@ -114,7 +115,8 @@ mps_status mps_host_run_dispatch(mps_driver_queue *queue, const mps_step_dispatc
     d.lengths[i] = step->arguments[i].length;
   }
   /* A kernel may look at buffers that were not set. */
-  for (uint32_t i = step->argument_count; i < MAX_BUFFERS && i < step->function->buffer_count; i++) {
+  uint32_t looked_at = step->function->flags & MPS_FUNCTION_USES_TEXTURES ? MAX_BUFFERS : step->function->buffer_count;
+  for (uint32_t i = step->argument_count; i < MAX_BUFFERS && i < looked_at; i++) {
     d.buffers[i] = NULL;
     d.lengths[i] = 0;
   }

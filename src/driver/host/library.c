@@ -113,7 +113,10 @@ mps_status mps_host_load_library(mps_driver_device *device, const void *image, s
   void *checked = mps_dylib_symbol(dylib, "mps_host_checked");
   if (checked) {
     status = mps_host_checks_prepare(checked, path);
-    for (uint32_t i = 0; i < (*out_library)->function_count; i++) (*out_library)->functions[i].handle = checked;
+    for (uint32_t i = 0; i < (*out_library)->function_count; i++) {
+      (*out_library)->functions[i].handle = checked;
+      (*out_library)->functions[i].flags |= MPS_FUNCTION_CHECKED;
+    }
   }
   if (status == MPS_STATUS_OK) return status;
   mps_host_unload_library(*out_library);
