@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "openmps/stream.h"
+#include "openmps/texture.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -55,6 +56,8 @@ MPS_API const mps_pipeline_info *mps_pipeline_get_info(const mps_pipeline *pipel
 
 /* ---- encoder ---- */
 #define MPS_ENCODER_MAX_BUFFERS 31
+#define MPS_ENCODER_MAX_TEXTURES 16
+#define MPS_ENCODER_MAX_SAMPLERS 16
 #define MPS_ENCODER_MAX_BYTES 4096
 
 /* Treat as opaque; begin/dispatch/end is the life of one. Setting an argument that is out of range is remembered and returned by dispatch. */
@@ -64,8 +67,8 @@ typedef struct mps_encoder {
   const char *label;
   mps_status failure;
   uint32_t bytes_used;
-  uint32_t buffer_mask;
-  uint32_t bytes_mask; /* which arguments are inline bytes */
+  uint64_t argument_mask;
+  uint64_t bytes_mask; /* which arguments are inline bytes */
   uint32_t indirect;   /* 1: buffers are reached through addresses in memory */
   uint32_t threadgroup_bytes[4];
   double cost; /* nanoseconds, 0 = unknown */
@@ -74,7 +77,7 @@ typedef struct mps_encoder {
     uint64_t length;  /* bytes from there to the end of the allocation */
     uint64_t allocation; /* buffer identifier, 0 for bytes */
     uint32_t access;
-  } arguments[MPS_ENCODER_MAX_BUFFERS];
+  } arguments[1 + MPS_ENCODER_MAX_BUFFERS + MPS_ENCODER_MAX_TEXTURES + MPS_ENCODER_MAX_SAMPLERS]; /* textures begin at 32, samplers at 48 */
   uint64_t bytes[MPS_ENCODER_MAX_BYTES / 8];
 } mps_encoder;
 
@@ -90,6 +93,11 @@ MPS_API void mps_encoder_set_nothing(mps_encoder *encoder, uint32_t index);
 /* The kernel reads or writes `buffer` through an address that it finds in memory (an argument buffer). Returns that address, to be put
  * there. Said once for each dispatch. */
 MPS_API uint64_t mps_encoder_use_buffer(mps_encoder *encoder, mps_buffer *buffer);
+/* Binds the texture at [[texture(index)]]; NULL: none, which reads as 0. After the dispatch it may be released: the step
+ * keeps its memory. */
+MPS_API void mps_encoder_set_texture(mps_encoder *encoder, uint32_t index, mps_texture *texture);
+/* Binds a sampler at [[sampler(index)]]; copied. NULL: nearest texels, coordinates from 0 to 1, clamped to the edge. */
+MPS_API void mps_encoder_set_sampler(mps_encoder *encoder, uint32_t index, const mps_sampler_descriptor *sampler);
 /* Binds the stream's error record (kernels/error.h). */
 MPS_API void mps_encoder_set_error_buffer(mps_encoder *encoder, uint32_t index);
 /* Binds the stream's record of PyTorch's c10/metal/error.h: the first text that TORCH_REPORT_ERROR leaves there comes back from the next wait

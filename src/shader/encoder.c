@@ -10,8 +10,11 @@
 #include "runtime/buffer.h"
 #include "runtime/device.h"
 #include "runtime/stream.h"
+#include "runtime/texture.h"
 #include "shader/library.h"
 
+#define FIRST_TEXTURE 32u     /* places of arguments, as the drivers know them */
+#define FIRST_SAMPLER 48u
 #define BYTES_ALIGNMENT 16u /* of inline values: vectors are loaded aligned */
 
 static uint32_t aligned(uint32_t bytes) { return (bytes + BYTES_ALIGNMENT - 1) & ~(BYTES_ALIGNMENT - 1); }
@@ -33,7 +36,7 @@ static void set(mps_encoder *encoder, uint32_t index, uint64_t address, uint64_t
   encoder->arguments[index].length = length;
   encoder->arguments[index].allocation = allocation;
   encoder->arguments[index].access = access;
-  encoder->buffer_mask |= 1u << index;
+  encoder->argument_mask |= UINT64_C(1) << index;
 }
 
 void mps_encoder_begin(mps_encoder *encoder, mps_stream *stream, const char *label) {
@@ -41,7 +44,8 @@ void mps_encoder_begin(mps_encoder *encoder, mps_stream *stream, const char *lab
   encoder->pipeline = NULL;
   encoder->label = label;
   encoder->failure = MPS_STATUS_OK;
-  encoder->bytes_used = encoder->buffer_mask = encoder->bytes_mask = encoder->indirect = 0;
+  encoder->bytes_used = encoder->indirect = 0;
+  encoder->argument_mask = encoder->bytes_mask = 0;
   memset(encoder->threadgroup_bytes, 0, sizeof encoder->threadgroup_bytes);
   encoder->cost = 0.0;
 }
@@ -57,11 +61,11 @@ void mps_encoder_set_buffer(mps_encoder *encoder, uint32_t index, mps_buffer *bu
   }
   mps_buffer_use(buffer, encoder->stream);
   set(encoder, index, mps_buffer_address(buffer) + offset, buffer->length - offset, buffer->identifier, (uint32_t)access);
-  encoder->bytes_mask &= ~(1u << index);
+  encoder->bytes_mask &= ~(UINT64_C(1) << index);
 }
 
-void mps_encoder_set_bytes(mps_encoder *encoder, uint32_t index, const void *bytes, uint32_t length) {
-  if (!check_index(encoder, index)) return;
+/* `index`: of an argument of any kind. */
+static void set_bytes(mps_encoder *encoder, uint32_t index, const void *bytes, uint32_t length) {
   uint64_t position = encoder->bytes_used;
   bool again = (encoder->bytes_mask >> index & 1) && length <= encoder->arguments[index].length; /* the same place serves once more */
   if (again) position = encoder->arguments[index].address;
@@ -74,13 +78,46 @@ void mps_encoder_set_bytes(mps_encoder *encoder, uint32_t index, const void *byt
   memcpy((char *)encoder->bytes + position, bytes, length);
   if (!again) encoder->bytes_used = aligned((uint32_t)position + length);
   set(encoder, index, position, length, 0, MPS_ACCESS_READ);
-  encoder->bytes_mask |= 1u << index;
+  encoder->bytes_mask |= UINT64_C(1) << index;
+}
+
+void mps_encoder_set_bytes(mps_encoder *encoder, uint32_t index, const void *bytes, uint32_t length) {
+  if (check_index(encoder, index)) set_bytes(encoder, index, bytes, length);
+}
+
+void mps_encoder_set_texture(mps_encoder *encoder, uint32_t index, mps_texture *texture) {
+  if (index >= MPS_ENCODER_MAX_TEXTURES) {
+    fail(encoder, mps_error_set_operator(MPS_STATUS_INVALID_ARGUMENT, encoder->label, "texture index %u is out of range: at most %u", index,
+                                         MPS_ENCODER_MAX_TEXTURES - 1));
+    return;
+  }
+  uint32_t place = FIRST_TEXTURE + index;
+  encoder->bytes_mask &= ~(UINT64_C(1) << place);
+  if (!texture) {
+    encoder->argument_mask &= ~(UINT64_C(1) << place);
+    return;
+  }
+  mps_encoder_use_buffer(encoder, texture->texels);
+  mps_buffer_use(texture->layout, encoder->stream);
+  set(encoder, place, mps_buffer_address(texture->layout), texture->layout->length, texture->layout->identifier, MPS_ACCESS_READ);
+}
+
+void mps_encoder_set_sampler(mps_encoder *encoder, uint32_t index, const mps_sampler_descriptor *sampler) {
+  struct mps_sampler_layout layout;
+  if (index >= MPS_ENCODER_MAX_SAMPLERS) {
+    fail(encoder, mps_error_set_operator(MPS_STATUS_INVALID_ARGUMENT, encoder->label, "sampler index %u is out of range: at most %u", index,
+                                         MPS_ENCODER_MAX_SAMPLERS - 1));
+    return;
+  }
+  mps_status status = mps_sampler_layout_make(sampler, &layout);
+  if (status != MPS_STATUS_OK) fail(encoder, status);
+  else set_bytes(encoder, FIRST_SAMPLER + index, &layout, sizeof layout);
 }
 
 void mps_encoder_set_nothing(mps_encoder *encoder, uint32_t index) {
   if (!check_index(encoder, index)) return;
   set(encoder, index, 0, 0, 0, MPS_ACCESS_READ);
-  encoder->bytes_mask &= ~(1u << index);
+  encoder->bytes_mask &= ~(UINT64_C(1) << index);
 }
 
 uint64_t mps_encoder_use_buffer(mps_encoder *encoder, mps_buffer *buffer) {
@@ -99,7 +136,7 @@ static void set_record(mps_encoder *encoder, uint32_t index, mps_status (*find)(
     return;
   }
   set(encoder, index, address, length, 0, MPS_ACCESS_READ_WRITE);
-  encoder->bytes_mask &= ~(1u << index);
+  encoder->bytes_mask &= ~(UINT64_C(1) << index);
 }
 
 void mps_encoder_set_error_buffer(mps_encoder *encoder, uint32_t index) { set_record(encoder, index, mps_stream_error_memory); }
@@ -121,7 +158,7 @@ static mps_status check_dispatch(const mps_encoder *encoder, const uint64_t thre
   if (!encoder->pipeline) return mps_error_set_operator(MPS_STATUS_INVALID_ARGUMENT, encoder->label, "no pipeline is set");
   const mps_pipeline_info *info = &encoder->pipeline->info;
   const mps_driver_function *function = encoder->pipeline->function;
-  uint32_t missing = function->buffer_mask & ~encoder->buffer_mask;
+  uint32_t missing = function->buffer_mask & ~(uint32_t)encoder->argument_mask;
   if (missing)
     return mps_error_set_operator(MPS_STATUS_INVALID_ARGUMENT, encoder->label,
                                   "kernel '%s' takes an argument at buffer index %d, and none is set", info->name, __builtin_ctz(missing));
@@ -151,7 +188,7 @@ static void write_step(const mps_encoder *encoder, mps_step_dispatch *step, uint
   char *inline_bytes = (char *)step + aligned((uint32_t)(sizeof *step + count * sizeof step->arguments[0]));
   for (uint32_t i = 0; i < count; i++) {
     mps_step_argument *to = &step->arguments[i];
-    if (!(encoder->buffer_mask >> i & 1)) {
+    if (!(encoder->argument_mask >> i & 1)) {
       *to = (mps_step_argument){0};
       continue;
     }
@@ -177,7 +214,7 @@ mps_status mps_encoder_dispatch(mps_encoder *encoder, const uint64_t threads[3],
     group = preferred;
   }
   MPS_TRY(check_dispatch(encoder, threads, group));
-  uint32_t count = encoder->buffer_mask ? 32u - (uint32_t)__builtin_clz(encoder->buffer_mask) : 0;
+  uint32_t count = encoder->argument_mask ? 64u - (uint32_t)__builtin_clzll(encoder->argument_mask) : 0;
   mps_step_dispatch *step;
   uint32_t bytes = aligned((uint32_t)(sizeof *step + count * sizeof step->arguments[0])) + encoder->bytes_used;
   double cost = encoder->cost > 0.0 ? encoder->cost : 100.0 + (double)threads[0] * (double)threads[1] * (double)threads[2];
@@ -186,7 +223,6 @@ mps_status mps_encoder_dispatch(mps_encoder *encoder, const uint64_t threads[3],
   write_step(encoder, step, count, threads, group);
   uint64_t serial = mps_stream_publish(encoder->stream, &step->step);
   if (!mps_library_is_builtin(encoder->pipeline->library)) mps_library_note_use(encoder->pipeline->library, encoder->stream, serial);
-  /* A checked kernel (it has a handle on the host) asks whether addresses are still alive: its buffers must not die before it ran. */
-  if (encoder->indirect && encoder->pipeline->function->handle) return mps_stream_wait_serial(encoder->stream, serial);
+  if (encoder->indirect && encoder->pipeline->function->flags & MPS_FUNCTION_CHECKED) return mps_stream_wait_serial(encoder->stream, serial);
   return MPS_STATUS_OK;
 }

@@ -179,6 +179,18 @@ template <int Index> struct constant_buffer {
     return constant_memory<P>::give(value);
   }
 };
+/* Textures and samplers: `held` is the object itself, which knows where its layout is; arrays of them are held whole. */
+struct bound_role {};
+template <int Index, int First, int Count> struct bound : bound_role {
+  static_assert(Index >= 0 && Index < Count, "the index of a texture or sampler is at most 15");
+  static constexpr int index = Index;
+  static constexpr bool is_buffer = false, local = false, wide = false;
+  template <class P> using held = typename plain<P>::type;
+  template <class P> static inline held<P> hold(const mps_host_dispatch &d) { return held<P>::openmps_bind(d.buffers + First + Index); }
+  template <class P, class C> static inline held<P> give(const held<P> &value, const place<C> &, const mps_host_dispatch &) { return value; }
+};
+template <int Index> struct texture : bound<Index, MPS_HOST_TEXTURES, MPS_HOST_SAMPLERS - MPS_HOST_TEXTURES> {};
+template <int Index> struct sampler : bound<Index, MPS_HOST_SAMPLERS, MPS_HOST_ARGUMENTS - MPS_HOST_SAMPLERS> {};
 template <int Index> struct threadgroup_memory {
   static constexpr int index = Index;
   static constexpr bool is_buffer = false, local = true, wide = false;
@@ -231,6 +243,7 @@ template <class... P, bool Parallel, auto *Function, class... Roles> struct laun
   static constexpr bool wide = (false || ... || needs_wide<Roles, P>());
   static constexpr bool local = (false || ... || Roles::local);
   static constexpr bool vector = (false || ... || is_vector<Roles, P>());
+  static constexpr bool textures = (false || ... || __is_base_of(bound_role, Roles));
   typedef typename counter<wide>::type count;
 
   static constexpr unsigned buffer_count() {
@@ -393,7 +406,7 @@ template <class... P, bool Parallel, auto *Function, class... Roles> struct laun
 #endif
 
   static constexpr mps_host_function row(const char *name, mps_host_entry entry, unsigned max_threads, unsigned flags) {
-    return {name, entry, buffer_count(), max_threads ? max_threads : 1024u, 0u, flags | (wide ? 4u : 0u), buffer_mask(), 0u};
+    return {name, entry, buffer_count(), max_threads ? max_threads : 1024u, 0u, flags | (wide ? 4u : 0u) | (textures ? 16u : 0u), buffer_mask(), 0u};
   }
 };
 

@@ -19,10 +19,11 @@ typedef struct mps_token_edit {
 
 /* What a parameter of a kernel is. Names are those of the role templates in host_launch.h. */
 typedef struct kernel_parameter {
-  const char *role;  /* "buffer", "grid_position", ...; NULL: buffer or threadgroup memory without an index */
+  const char *role;  /* "buffer", "grid_position", ...; NULL: buffer, threadgroup memory, texture or sampler without an index */
   const char *index; /* text of the index; NULL: none written */
   uint32_t first_token;
   bool pointer, constant, threadgroup;
+  bool texture, sampler; /* by the type's name */
 } kernel_parameter;
 
 typedef MPS_ARRAY(kernel_parameter) parameter_list;
@@ -93,6 +94,10 @@ static inline bool token_word(const reader *r, uint32_t index) {
 static inline bool token_same(const reader *r, uint32_t a, uint32_t b) {
   const mps_token *first = &r->list.tokens[a], *second = &r->list.tokens[b];
   return first->length == second->length && memcmp(r->list.text + first->start, r->list.text + second->start, first->length) == 0;
+}
+static inline bool token_starts(const reader *r, uint32_t index, const char *text) {
+  return index < r->list.count && r->list.tokens[index].length >= strlen(text) &&
+         memcmp(r->list.text + r->list.tokens[index].start, text, strlen(text)) == 0;
 }
 static inline bool token_attribute(const reader *r, uint32_t index) { return token_punct(r, index, '[') && token_punct(r, index + 1, '['); }
 

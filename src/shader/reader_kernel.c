@@ -18,6 +18,8 @@ static const struct {
 } roles[] = {
   {"buffer", "buffer", true},
   {"threadgroup", "threadgroup_memory", true},
+  {"texture", "texture", true},
+  {"sampler", "sampler", true},
   {"thread_position_in_grid", "grid_position", false},
   {"threads_per_grid", "grid_size", false},
   {"thread_position_in_threadgroup", "local_position", false},
@@ -153,6 +155,10 @@ static kernel_parameter read_parameter(reader *r, uint32_t begin, uint32_t end) 
       p.constant = true;
     } else if (token_is(r, i, "threadgroup")) {
       p.threadgroup = true;
+    } else if (token_is(r, i, "sampler")) {
+      p.sampler = true;
+    } else if (token_starts(r, i, "texture") && token_punct(r, i + 1, '<')) {
+      p.texture = true;
     }
   }
   return p;
@@ -175,13 +181,22 @@ static void read_parameters(reader *r, uint32_t open, parameter_list *out) {
   }
 }
 
-/* True if an explicit index equals `index`. */
-static bool index_taken(const parameter_list *list, bool threadgroup, unsigned index) {
+/* What has indices of its own. */
+static const char *const indexed_roles[] = {"buffer", "threadgroup_memory", "texture", "sampler"};
+enum { INDEXED_ROLES = sizeof indexed_roles / sizeof *indexed_roles };
+
+/* The indexed role of a parameter without an attribute; INDEXED_ROLES: none. */
+static unsigned default_role(const kernel_parameter *p) {
+  if (p->texture) return 2;
+  if (p->sampler) return 3;
+  return p->pointer ? p->threadgroup : INDEXED_ROLES;
+}
+
+/* True if an explicit index of this role equals `index`. */
+static bool index_taken(const parameter_list *list, const char *role, unsigned index) {
   for (size_t i = 0; i < list->count; i++) {
     const kernel_parameter *p = &list->items[i];
-    if (!p->index) continue;
-    bool memory = strcmp(p->role, "threadgroup_memory") == 0;
-    if (memory == threadgroup && strtoul(p->index, NULL, 0) == index) return true;
+    if (p->index && strcmp(p->role, role) == 0 && strtoul(p->index, NULL, 0) == index) return true;
   }
   return false;
 }
@@ -189,19 +204,20 @@ static bool index_taken(const parameter_list *list, bool threadgroup, unsigned i
 /* Gives every parameter a role and an index; the text names one role template a parameter. */
 static const char *assign_roles(reader *r, uint32_t kernel, parameter_list *list) {
   const char *text = "";
-  unsigned next[2] = {0, 0};
+  unsigned next[INDEXED_ROLES] = {0};
   for (size_t i = 0; i < list->count; i++) {
     const kernel_parameter *p = &list->items[i];
     const char *role = p->role, *index = p->index;
     if (!role) {
-      if (!p->pointer) {
+      unsigned which = default_role(p);
+      if (which == INDEXED_ROLES) {
         mps_reader_fail(r, p->first_token, "parameter %zu of kernel '%.*s' has no attribute and is neither a pointer nor a reference", i + 1,
                         (int)r->list.tokens[kernel].length, r->list.text + r->list.tokens[kernel].start);
         return "";
       }
-      while (index_taken(list, p->threadgroup, next[p->threadgroup])) next[p->threadgroup]++;
-      index = mps_reader_text(r, "%u", next[p->threadgroup]++);
-      role = p->threadgroup ? "threadgroup_memory" : "buffer";
+      role = indexed_roles[which];
+      while (index_taken(list, role, next[which])) next[which]++;
+      index = mps_reader_text(r, "%u", next[which]++);
     }
     if (p->constant && strcmp(role, "buffer") == 0) role = "constant_buffer";
     if (index) text = mps_reader_text(r, "%s, ::mps_host::%s<(%s)>", text, role, index);

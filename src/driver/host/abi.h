@@ -15,8 +15,13 @@ extern "C" {
 #define MPS_HOST_ABI_VERSION 3
 
 /* No include here: kernels are compiled with -nostdinc. */
+/* Places in `buffers`: 31 of [[buffer(n)]], then the layouts (openmps_texture/layout.h) of [[texture(n)]] and [[sampler(n)]]. */
+#define MPS_HOST_TEXTURES 32
+#define MPS_HOST_SAMPLERS 48
+#define MPS_HOST_ARGUMENTS 64
+
 typedef struct mps_host_dispatch {
-  void *const *buffers;               /* by [[buffer(n)]] index */
+  void *const *buffers;               /* MPS_HOST_ARGUMENTS; NULL: none is bound */
   const unsigned long long *lengths;  /* bytes behind each buffer address */
   unsigned long long grid[3];         /* threads_per_grid */
   unsigned int group[3];              /* threads_per_threadgroup */
