@@ -30,6 +30,7 @@
   X(FAST_MATH, "PYTORCH_MPS_FAST_MATH", bool, "0", "1 compiles user shaders with fast maths")                                     \
   X(SHADER_VALIDATION, "OPENMPS_SHADER_VALIDATION", bool, "0", "1 compiles user shaders so that wrong accesses and races are reported") \
   X(MTL_SHADER_VALIDATION, "MTL_SHADER_VALIDATION", bool, "0", "the same, by Metal's name")                                        \
+  X(MTL_LOG_LEVEL, "MTL_LOG_LEVEL", string, "", "the least of kernels' messages (os_log) that is shown: MTLLogLevelDebug, ...Info, ...Notice, ...Error, ...Fault") \
   X(PREFER_METAL, "PYTORCH_MPS_PREFER_METAL", bool, "0", "1 uses OpenMPS's own matrix kernels instead of the dense provider")      \
   X(TRACE_SIGNPOSTS, "PYTORCH_MPS_TRACE_SIGNPOSTS", int, "0", "bits of the signpost profiler")                                    \
   X(LOG_PROFILE_INFO, "PYTORCH_MPS_LOG_PROFILE_INFO", int, "0", "bits of the profiler's log")                                      \

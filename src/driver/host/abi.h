@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define MPS_HOST_ABI_VERSION 3
+#define MPS_HOST_ABI_VERSION 4
 
 /* No include here: kernels are compiled with -nostdinc. */
 /* Places in `buffers`: 31 of [[buffer(n)]], then the layouts (openmps_texture/layout.h) of [[texture(n)]] and [[sampler(n)]]. */
@@ -42,6 +42,13 @@ typedef struct mps_host_meeting {
 
 #define MPS_HOST_MEETING_BYTES 64 /* of one lane's value, at most */
 
+/* A value of a kernel's message (metal_logging), or a component of a vector. */
+typedef struct mps_host_log_value {
+  unsigned long long bits;
+  unsigned int bytes; /* of the value in the kernel */
+  unsigned int kind;  /* 0: integer without sign, 1: with sign, 2: real, its bits those of a double */
+} mps_host_log_value;
+
 /* What the driver does for threads of one threadgroup. A thread that is in no group (a group of one) is a simdgroup of one lane.
  * `site`: an address that stands for the place in the kernel; threads meet that are at the same one. */
 typedef struct mps_host_services {
@@ -55,6 +62,9 @@ typedef struct mps_host_services {
   void (*leave_loop)(void);
   /* Memory for one threadgroup at a time, on a boundary of 64 bytes, until the entry returns; NULL: there is none, and nothing more is run. */
   void *(*storage)(const mps_host_dispatch *dispatch, unsigned long long bytes);
+  /* A message; subsystem and category may be NULL. `type`: 0 default, 1 info, 2 debug, 16 error, 17 fault. */
+  void (*log)(unsigned int type, const char *subsystem, const char *category, const char *format, const mps_host_log_value *values,
+              unsigned int count);
 } mps_host_services;
 
 typedef void (*mps_host_entry)(const mps_host_dispatch *dispatch);

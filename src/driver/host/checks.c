@@ -201,6 +201,14 @@ mps_status mps_host_checks_prepare(const mps_host_checked *checked, const char *
   return MPS_STATUS_OK;
 }
 
+const void *mps_host_checks_resolve(const void *pointer) {
+  uint64_t address = (uint64_t)(uintptr_t)pointer;
+  if (!current || address >> 62 != 1) return pointer;
+  uint32_t index = (uint32_t)(address >> MPS_CHECKED_REGION_SHIFT) & (MPS_CHECKED_REGIONS - 1);
+  const checks_region *region = index < current->region_count ? &current->regions[index] : NULL;
+  return region && region->memory && address - region->first < region->length ? region->memory + (address - region->first) : NULL;
+}
+
 /* ---- regions ---- */
 static void set_region(checks_run *run, uint32_t index, void *contents, uint64_t length, bool keep_offset) {
   checks_region *region = &run->regions[index];

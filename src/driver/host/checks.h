@@ -77,5 +77,8 @@ MPS_WARN_UNUSED mps_status mps_host_checks_prepare(const mps_host_checked *check
  * there are; the kernel went on to its end. */
 MPS_WARN_UNUSED mps_status mps_host_checks_run(const mps_driver_device *device, mps_host_threadgroup_pool *pool,
                                                const mps_step_dispatch *step, const mps_host_checked *checked);
+/* The memory behind an address that a kernel gave away, which runs on the calling thread; NULL when it is in no region. Addresses without
+ * the mark, NULL among them, are what they are. */
+const void *mps_host_checks_resolve(const void *address);
 
 #endif

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/os/fiber.h"
+#include "driver/host/shader_log.h"
 
 #define WIDTH 32u
 #define STACK_BYTES ((size_t)256 << 10)
@@ -302,4 +303,5 @@ static void *storage(const mps_host_dispatch *dispatch, unsigned long long bytes
 }
 
 const mps_host_services mps_host_group_services = {.run_group = run_group, .barrier = barrier, .meet = meet, .lane = lane_index,
-                                                   .enter_loop = enter_loop, .leave_loop = leave_loop, .storage = storage};
+                                                   .enter_loop = enter_loop, .leave_loop = leave_loop, .storage = storage,
+                                                   .log = mps_host_shader_log};
