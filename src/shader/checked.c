@@ -14,8 +14,8 @@
 
 /* A variable that kernels see. */
 typedef struct object {
-  checked_span name; /* with its @ */
-  checked_span type;
+  ir_span name; /* with its @ */
+  ir_span type;
   uint32_t alignment;
   bool threadgroup;
 } object;
@@ -26,102 +26,106 @@ typedef struct site {
 } site;
 
 typedef struct module {
-  const char *text;
+  ir_span text;
   checked_folders folders;
   checked_metadata metadata;
   MPS_ARRAY(object) objects;
   MPS_ARRAY(site) sites;
-  checked_text out;
+  ir_text out;
   checked_stack *stack; /* of the function */
   uint32_t values;      /* that were added to the function */
 } module;
 
-static bool begins(const char *p, const char *what) { return strncmp(p, what, strlen(what)) == 0; }
+static bool has(ir_span text, const char *what) { return ir_find(text, what) < text.length; }
 
-static const char *end_of_line(const char *p) {
-  const char *end = strchr(p, '\n');
-  return end ? end : p + strlen(p);
+/* Behind the first `key`; empty: there is none. */
+static ir_span behind_key(ir_span text, const char *key) { return ir_behind(text, ir_find(text, key) + strlen(key)); }
+
+/* 0: there is no `key`. */
+static uint32_t number_behind(ir_span text, const char *key) {
+  uint64_t number;
+  ir_number(behind_key(text, key), &number);
+  return (uint32_t)number;
 }
 
-static const char *find_before(const char *p, const char *end, const char *what) {
-  return p && p < end ? memmem(p, (size_t)(end - p), what, strlen(what)) : NULL;
+/* The number behind the last `key`: what stands before may be a text that says anything. False: there is none. */
+static bool last_number_behind(ir_span text, const char *key, uint32_t *out_number) {
+  bool found = false;
+  for (size_t at; (at = ir_find(text, key)) < text.length; found = true) {
+    uint64_t number;
+    text = ir_behind(text, at + strlen(key));
+    ir_number(text, &number);
+    *out_number = (uint32_t)number;
+  }
+  return found;
 }
 
-/* Behind the name that begins with @. */
-static const char *skip_name(const char *p) {
-  p++;
-  if (*p == '"') return strchr(p + 1, '"') ? strchr(p + 1, '"') + 1 : end_of_line(p);
-  while ((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || *p == '_' || *p == '.' || *p == '$' || *p == '-') p++;
-  return p;
-}
-
-static uint32_t number_behind(const char *p, const char *end, const char *key) {
-  const char *found = find_before(p, end, key);
-  return found ? (uint32_t)strtoul(found + strlen(key), NULL, 10) : 0;
+/* Hands the text on, or frees it. */
+static mps_status give(ir_text *text, mps_status status, char **out_text, size_t *out_length) {
+  if (status == MPS_STATUS_OK && text->failed) status = mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory for the text of a checked shader");
+  if (status != MPS_STATUS_OK) ir_text_fini(text);
+  *out_text = text->at;
+  *out_length = text->length;
+  return status;
 }
 
 /* ---- inlining ---- */
+#define MAX_ATTRIBUTES 1024u
+
 /* Notes the attributes, "#4", of the function that is defined in this line. */
-static void note_attributes(const char *line, const char *end, bool *wanted, size_t count) {
-  for (const char *p = line; p < end; p++) {
-    if (*p != '#' || p[-1] != ' ') continue;
-    size_t number = strtoul(p + 1, NULL, 10);
-    if (number < count) wanted[number] = true;
-    return;
-  }
+static void note_attributes(ir_span line, bool *wanted) {
+  uint32_t number = number_behind(line, " #");
+  if (has(line, " #") && number < MAX_ATTRIBUTES) wanted[number] = true;
+}
+
+static bool is_wanted(ir_span line, const bool *wanted) {
+  if (!ir_starts(line, "attributes #") || !has(line, "{") || has(line, "noinline") || has(line, "alwaysinline")) return false;
+  uint32_t number = number_behind(line, "#");
+  return number < MAX_ATTRIBUTES && wanted[number];
 }
 
 mps_status mps_checked_inline(const char *text, size_t length, char **out_text, size_t *out_length) {
-  bool wanted[1024] = {false};
-  checked_text out = {0};
-  mps_status status = MPS_ARRAY_RESERVE(&out, length + (length >> 4) + 4096);
-  for (const char *line = text, *end; *line; line = *end ? end + 1 : end) {
-    end = end_of_line(line);
-    if (begins(line, "define ")) note_attributes(line, end, wanted, sizeof wanted / sizeof *wanted);
-  }
-  for (const char *line = text, *end; *line && status == MPS_STATUS_OK; line = *end ? end + 1 : end) {
-    end = end_of_line(line);
-    const char *open = begins(line, "attributes #") ? strchr(line, '{') : NULL;
-    size_t number = open ? strtoul(line + 12, NULL, 10) : 0;
-    if (open && number < sizeof wanted / sizeof *wanted && wanted[number] && !find_before(line, end, "noinline") &&
-        !find_before(line, end, "alwaysinline")) {
-      status = checked_add(&out, line, (size_t)(open + 1 - line));
-      if (status == MPS_STATUS_OK) status = checked_print(&out, " alwaysinline");
-      line = open + 1;
+  bool wanted[MAX_ATTRIBUTES] = {false};
+  ir_text out = {0};
+  ir_span line;
+  for (ir_span rest = {text, length}; ir_next_line(&rest, &line);)
+    if (ir_starts(line, "define ")) note_attributes(line, wanted);
+  for (ir_span rest = {text, length}; ir_next_line(&rest, &line);) {
+    if (is_wanted(line, wanted)) {
+      ir_span words = behind_key(line, "{");
+      ir_put_span(&out, ir_between(line.at, words.at));
+      ir_put(&out, " alwaysinline");
+      line = words;
     }
-    if (status == MPS_STATUS_OK) status = checked_add(&out, line, (size_t)(end - line) + (*end ? 1 : 0));
+    ir_put_span(&out, line);
   }
-  *out_text = out.items;
-  *out_length = out.count;
-  if (status == MPS_STATUS_OK) return status;
-  MPS_ARRAY_FINI(&out);
-  *out_text = NULL;
-  return status;
+  return give(&out, MPS_STATUS_OK, out_text, out_length);
 }
 
 /* ---- variables ---- */
 /* Those of the library's own make are left as they are. */
-static bool is_users(checked_span name) {
+static bool is_users(ir_span name) {
   static const char *const own[] = {"openmps_", "llvm.", "mps_", "_ZL8mps_", "_ZL9mps_", "_ZL10mps_", "_ZL11mps_", "_ZL12mps_", "_ZL13mps_",
                                     "_ZL14mps_", "_ZL15mps_", "_ZL16mps_", "__start_mps_"};
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-    if (begins(name.text + 1, own[i])) return false;
-  return !find_before(name.text, name.text + name.length, "openmps_detail");
+    if (ir_starts(ir_behind(name, 1), own[i])) return false;
+  return !has(name, "openmps_detail");
 }
 
-static mps_status read_object(module *m, const char *line) {
-  const char *end = end_of_line(line), *name_end = skip_name(line);
-  checked_span name = checked_between(line, name_end);
-  if (!begins(name_end, " = ") || !is_users(name) || find_before(line, end, " external ")) return MPS_STATUS_OK;
-  bool local = find_before(name_end, end, " thread_local") != NULL;
-  const char *type = find_before(name_end, end, local ? " global " : " constant ");
-  if (!type) return MPS_STATUS_OK;
-  type += local ? 8 : 10;
-  object o = {.name = name, .type = checked_between(type, checked_skip_type(type)), .threadgroup = local};
-  /* The last one: a text in the value may say anything. */
-  const char *align = NULL;
-  for (const char *p = type; (p = find_before(p, end, ", align ")) != NULL; p += 8) align = p;
-  o.alignment = align ? (uint32_t)strtoul(align + 8, NULL, 10) : 1;
+/* Of a variable's or a function's name, with its @. */
+static size_t global_length(ir_span text) {
+  ir_span name;
+  return 1 + ir_name_length(ir_behind(text, 1), &name);
+}
+
+static mps_status read_object(module *m, ir_span line) {
+  ir_span name = {line.at, global_length(line)}, rest = ir_behind(line, name.length);
+  if (!ir_starts(rest, " = ") || !is_users(name) || has(line, " external ")) return MPS_STATUS_OK;
+  bool local = has(rest, " thread_local");
+  ir_span value = behind_key(rest, local ? " global " : " constant ");
+  object o = {.name = name, .type = {value.at, ir_type_length(value)}, .alignment = 1, .threadgroup = local};
+  if (o.type.length == 0) return MPS_STATUS_OK;
+  last_number_behind(value, ", align ", &o.alignment);
   if (m->objects.count >= MPS_CHECKED_REGIONS - MPS_CHECKED_OBJECTS) return MPS_STATUS_OK; /* the rest goes by its own address */
   MPS_TRY(MPS_ARRAY_RESERVE(&m->objects, 1));
   MPS_ARRAY_PUSH(&m->objects, o);
@@ -133,23 +137,22 @@ static uint64_t address_of_object(size_t index) {
 }
 
 /* Adds a piece of a function with addresses in place of variables. */
-static mps_status add_code(module *m, const char *begin, const char *end) {
-  const char *done = begin;
-  for (const char *p = begin; p < end; p++) {
-    if (*p == '!') break; /* metadata */
-    if (*p != '@') continue;
-    const char *name_end = skip_name(p);
+static void add_code(module *m, ir_span code) {
+  size_t done = 0;
+  for (size_t at = 0; at < code.length && code.at[at] != '!'; at++) { /* behind that comes metadata */
+    if (code.at[at] != '@') continue;
+    size_t length = global_length(ir_behind(code, at));
     for (size_t i = 0; i < m->objects.count; i++) {
-      const object *o = &m->objects.items[i];
-      if (o->name.length != (size_t)(name_end - p) || memcmp(o->name.text, p, o->name.length) != 0) continue;
-      MPS_TRY(checked_add(&m->out, done, (size_t)(p - done)));
-      MPS_TRY(checked_print(&m->out, "inttoptr (i64 %llu to ptr)", (unsigned long long)address_of_object(i)));
-      done = name_end;
+      ir_span name = m->objects.items[i].name;
+      if (name.length != length || memcmp(name.at, code.at + at, length) != 0) continue;
+      ir_put_span(&m->out, (ir_span){code.at + done, at - done});
+      ir_put(&m->out, "inttoptr (i64 %llu to ptr)", (unsigned long long)address_of_object(i));
+      done = at + length;
       break;
     }
-    p = name_end - 1;
+    at += length - 1;
   }
-  return checked_add(&m->out, done, (size_t)(end - done));
+  ir_put_span(&m->out, ir_behind(code, done));
 }
 
 /* ---- sites ---- */
@@ -160,236 +163,224 @@ static mps_status add_site(module *m, checked_place place, uint32_t kind, uint32
   return MPS_STATUS_OK;
 }
 
-static checked_place place_of(const module *m, const char *line, const char *end) {
-  const char *mark = NULL;
-  for (const char *p = line; (p = find_before(p, end, "!dbg !")) != NULL; p += 6) mark = p;
-  if (!mark) return (checked_place){{"", 0}, 0, false};
-  return checked_find_place(&m->metadata, &m->folders, (uint32_t)strtoul(mark + 6, NULL, 10));
+static checked_place place_of(const module *m, ir_span line) {
+  uint32_t number;
+  if (!last_number_behind(line, "!dbg !", &number)) return (checked_place){0};
+  return checked_find_place(&m->metadata, &m->folders, number);
 }
 
 /* ---- accesses ---- */
 /* One pointer of an instruction. `count`: where the length in bytes stands, for whole objects; else the type says it. */
 typedef struct access {
-  checked_span pointer, type, count;
+  ir_span pointer, type, count;
   uint32_t kind, alignment;
 } access;
+
+/* Bytes of a type, as a constant of type i64: what the compiler makes of it, where that depends on the module. */
+static void put_bytes(ir_text *out, ir_span type) {
+  uint64_t bits = ir_type_bits(type);
+  if (bits) ir_put(out, "%llu", (unsigned long long)((bits + 7) / 8));
+  else ir_put(out, "ptrtoint (ptr getelementptr (%.*s, ptr null, i32 1) to i64)", IR_SPAN(type));
+}
 
 /* The call in front of the access; its result has the number *out_value. */
 static mps_status add_check(module *m, const access *a, checked_place place, uint32_t *out_value) {
   size_t index = 0;
   MPS_TRY(add_site(m, place, a->kind, a->alignment ? a->alignment : 1, &index));
   *out_value = m->values++;
-  MPS_TRY(checked_print(&m->out, "  %%mps.v%u = call ptr @mps.access(ptr ", *out_value));
-  MPS_TRY(add_code(m, a->pointer.text, a->pointer.text + a->pointer.length));
-  MPS_TRY(checked_print(&m->out, ", i64 "));
-  if (a->count.length) MPS_TRY(checked_add(&m->out, a->count.text, a->count.length));
-  else MPS_TRY(checked_print_bytes(&m->out, a->type));
-  return checked_print(&m->out, ", i32 %zu)\n", index);
+  ir_put(&m->out, "  %%mps.v%u = call ptr @mps.access(ptr ", *out_value);
+  add_code(m, a->pointer);
+  ir_put(&m->out, ", i64 ");
+  if (a->count.length) ir_put_span(&m->out, a->count);
+  else put_bytes(&m->out, a->type);
+  ir_put(&m->out, ", i32 %zu)\n", index);
+  return MPS_STATUS_OK;
 }
 
-static mps_status add_line_with(module *m, const char *line, const char *end, const access *accesses, const uint32_t *values, int count) {
-  const char *done = line;
+static void add_line_with(module *m, ir_span line, const access *accesses, const uint32_t *values, int count) {
+  const char *done = line.at;
   for (int i = 0; i < count; i++) {
     if (values[i] == UINT32_MAX) continue;
-    MPS_TRY(add_code(m, done, accesses[i].pointer.text));
-    MPS_TRY(checked_print(&m->out, "%%mps.v%u", values[i]));
-    done = accesses[i].pointer.text + accesses[i].pointer.length;
+    add_code(m, ir_between(done, accesses[i].pointer.at));
+    ir_put(&m->out, "%%mps.v%u", values[i]);
+    done = accesses[i].pointer.at + accesses[i].pointer.length;
   }
-  MPS_TRY(add_code(m, done, end));
-  return checked_print(&m->out, "\n");
+  add_code(m, ir_between(done, line.at + line.length));
+  ir_put(&m->out, "\n");
 }
 
-static mps_status add_checked(module *m, const char *line, const char *end, const access *accesses, int count) {
-  checked_place place = place_of(m, line, end);
+static mps_status add_unchecked(module *m, ir_span line) {
+  add_line_with(m, line, NULL, NULL, 0);
+  return MPS_STATUS_OK;
+}
+
+static mps_status add_checked(module *m, ir_span line, const access *accesses, int count) {
+  checked_place place = place_of(m, line);
   uint32_t values[2] = {UINT32_MAX, UINT32_MAX};
   for (int i = 0; i < count && !place.machinery; i++)
     if (!checked_stack_owns(m->stack, accesses[i].pointer)) MPS_TRY(add_check(m, &accesses[i], place, &values[i]));
-  return add_line_with(m, line, end, accesses, values, count);
+  add_line_with(m, line, accesses, values, count);
+  return MPS_STATUS_OK;
 }
 
-static const char *skip_word(const char *p, const char *word) { return begins(p, word) ? p + strlen(word) : p; }
+static ir_span skip_word(ir_span text, const char *word) { return ir_starts(text, word) ? ir_behind(text, strlen(word)) : text; }
 
-/* A pointer operand behind "ptr ": ends at a comma, or at a space outside of brackets. */
-static checked_span pointer_at(const char *p) {
-  const char *end = checked_skip(p), *q = p;
-  if (*p == '%' || (*p == '@' && p[1] != '"'))
-    while (q < end && *q != ' ') q++;
-  else q = end;
-  return checked_between(p, q);
+/* The pointer operand that begins behind "ptr ": a name, or all up to the comma. */
+static ir_span pointer_at(ir_span text) {
+  ir_span name;
+  bool named = ir_starts(text, "%") || ir_starts(text, "@");
+  size_t length = named ? ir_name_length(ir_behind(text, 1), &name) : 0;
+  return (ir_span){text.at, length ? 1 + length : ir_item_length(text)};
 }
 
-static bool read_load_or_store(const char *p, const char *end, access *out) {
-  bool store = begins(p, "store ");
-  p = skip_word(p, store ? "store " : "load ");
-  const char *atomic = p;
-  p = skip_word(p, "atomic ");
-  out->kind = (store ? MPS_SITE_WRITE : MPS_SITE_READ) | (p != atomic ? MPS_SITE_ATOMIC : 0);
-  p = skip_word(p, "volatile ");
-  const char *type = p;
-  p = checked_skip_type(p);
-  if (store) {
-    out->type = checked_between(type, p);
-    p = checked_skip(p);
-  } else {
-    const char *comma = checked_skip(type);
-    out->type = checked_between(type, comma);
-    p = comma;
-  }
-  if (!begins(p, ", ptr ")) return false;
-  out->pointer = pointer_at(p + 6);
-  out->alignment = number_behind(out->pointer.text + out->pointer.length, end, ", align ");
+static bool read_load_or_store(ir_span what, access *out) {
+  bool store = ir_starts(what, "store ");
+  ir_span text = skip_word(what, store ? "store " : "load "), flags = skip_word(text, "atomic ");
+  out->kind = (store ? MPS_SITE_WRITE : MPS_SITE_READ) | (flags.at != text.at ? MPS_SITE_ATOMIC : 0);
+  text = skip_word(flags, "volatile ");
+  out->type = (ir_span){text.at, ir_type_length(text)};
+  text = ir_behind(text, ir_item_length(text));
+  if (out->type.length == 0 || !ir_starts(text, ", ptr ")) return false;
+  out->pointer = pointer_at(ir_behind(text, 6));
+  out->alignment = number_behind(ir_behind(text, 6 + out->pointer.length), ", align ");
   return true;
 }
 
-static bool read_atomic(const char *p, const char *end, access *out) {
-  const char *pointer = find_before(p, end, " ptr ");
-  if (!pointer) return false;
+static bool read_atomic(ir_span what, access *out) {
+  ir_span pointer = behind_key(what, " ptr ");
   out->kind = MPS_SITE_READ | MPS_SITE_WRITE | MPS_SITE_ATOMIC;
-  out->pointer = pointer_at(pointer + 5);
-  const char *type = out->pointer.text + out->pointer.length;
-  if (!begins(type, ", ")) return false;
-  type += 2;
-  out->type = checked_between(type, checked_skip_type(type));
-  out->alignment = number_behind(type, end, ", align ");
-  return true;
+  out->pointer = pointer_at(pointer);
+  ir_span type = ir_behind(pointer, out->pointer.length);
+  if (!ir_starts(type, ", ")) return false;
+  type = ir_behind(type, 2);
+  out->type = (ir_span){type.at, ir_type_length(type)};
+  out->alignment = number_behind(type, ", align ");
+  return out->type.length != 0;
 }
 
 /* The value of an argument like "ptr noundef align 16 %3". */
-static checked_span argument_at(const char *p, uint32_t *out_alignment) {
-  const char *end = checked_skip(p);
-  *out_alignment = number_behind(p, end, "align ");
-  for (const char *q = p; q < end; q++) {
-    if (*q == '%' || *q == '@' || begins(q, "inttoptr (") || begins(q, "getelementptr ") || begins(q, "null")) return checked_between(q, end);
-    if (q[0] == 'i' && q[1] == '6' && q[2] == '4') return checked_between(q + 4, end);
+static ir_span argument_at(ir_span text, uint32_t *out_alignment) {
+  ir_span argument = {text.at, ir_item_length(text)};
+  *out_alignment = number_behind(argument, "align ");
+  for (size_t i = 0; i < argument.length; i++) {
+    ir_span rest = ir_behind(argument, i);
+    if (rest.at[0] == '%' || rest.at[0] == '@' || ir_starts(rest, "inttoptr (") || ir_starts(rest, "getelementptr ") || ir_starts(rest, "null"))
+      return rest;
+    if (ir_starts(rest, "i64")) return ir_behind(rest, 4);
   }
-  return (checked_span){p, 0};
+  return (ir_span){text.at, 0};
 }
 
 /* memcpy, memmove and memset. Returns how many pointers there are. */
-static int read_block(const char *p, access *out) {
-  const char *argument = strchr(p, '(');
-  bool set = begins(p, "@llvm.memset");
-  if (!argument) return 0;
-  argument++;
-  const char *second = checked_skip(argument);
-  if (*second != ',') return 0;
-  const char *third = checked_skip(second + 2);
-  if (*third != ',') return 0;
+static int read_block(ir_span call, access *out) {
+  bool set = ir_starts(call, "@llvm.memset");
+  ir_span arguments, first, second, third;
+  if (!ir_bracketed(ir_behind(call, ir_find(call, "(")), &arguments) || !ir_next_item(&arguments, &first) || !ir_next_item(&arguments, &second) ||
+      !ir_next_item(&arguments, &third))
+    return 0;
   uint32_t alignment;
-  checked_span count = argument_at(third + 2, &alignment);
+  ir_span count = argument_at(third, &alignment);
   out[0] = (access){.kind = MPS_SITE_WRITE | (set ? 0 : MPS_SITE_COPY), .count = count};
-  out[0].pointer = argument_at(argument, &out[0].alignment);
+  out[0].pointer = argument_at(first, &out[0].alignment);
   if (set) return 1;
   out[1] = (access){.kind = MPS_SITE_READ | MPS_SITE_COPY, .count = count};
-  out[1].pointer = argument_at(second + 2, &out[1].alignment);
+  out[1].pointer = argument_at(second, &out[1].alignment);
   return 2;
 }
 
 /* ---- divisions ---- */
-static bool is_division(const char *p) { return begins(p, "sdiv ") || begins(p, "udiv ") || begins(p, "srem ") || begins(p, "urem "); }
+static bool is_division(ir_span what) {
+  return ir_starts(what, "sdiv ") || ir_starts(what, "udiv ") || ir_starts(what, "srem ") || ir_starts(what, "urem ");
+}
 
-static mps_status add_ones(module *m, checked_span type) {
-  if (*type.text != '<') return checked_print(&m->out, "1");
-  char *times;
-  unsigned long count = strtoul(type.text + 1, &times, 10);
-  checked_span element = {times + 3, (size_t)(type.text + type.length - 1 - (times + 3))};
-  for (unsigned long i = 0; i < count; i++)
-    MPS_TRY(checked_print(&m->out, "%s%.*s 1%s", i ? ", " : "<", (int)element.length, element.text, i + 1 == count ? ">" : ""));
-  return MPS_STATUS_OK;
+static void put_ones(ir_text *out, uint64_t lanes, ir_span element) {
+  for (uint64_t i = 0; i < lanes; i++) ir_put(out, "%s%.*s 1%s", i ? ", " : "<", IR_SPAN(element), i + 1 == lanes ? ">" : "");
 }
 
 /* By one in place of zero. */
-static mps_status add_division(module *m, const char *line, const char *what, const char *end) {
-  checked_place place = place_of(m, line, end);
-  const char *type = skip_word(what + 5, "exact "), *value = checked_skip_type(type), *comma = checked_skip(value);
-  if (place.line == 0 || *comma != ',') return add_line_with(m, line, end, NULL, NULL, 0);
-  checked_span t = checked_between(type, value);
-  while (t.length && t.text[t.length - 1] == ' ') t.length--;
-  checked_span divisor = checked_between(comma + 2, checked_skip(comma + 2));
+static mps_status add_division(module *m, ir_span line, ir_span what) {
+  checked_place place = place_of(m, line);
+  ir_span text = skip_word(ir_behind(what, 5), "exact "), type = {text.at, ir_type_length(text)}, element;
+  ir_span comma = ir_behind(text, ir_item_length(text));
+  if (place.line == 0 || type.length == 0 || !ir_starts(comma, ", ")) return add_unchecked(m, line);
+  ir_span divisor = {comma.at + 2, ir_item_length(ir_behind(comma, 2))};
   size_t index = 0;
   MPS_TRY(add_site(m, place, MPS_SITE_DIVISION, 1, &index));
+  ir_text *out = &m->out;
   uint32_t n = m->values++;
-  bool vector = *t.text == '<';
-  unsigned long lanes = vector ? strtoul(t.text + 1, NULL, 10) : 1;
-  MPS_TRY(checked_print(&m->out, "  %%mps.z%u = icmp eq %.*s %.*s, zeroinitializer\n", n, (int)t.length, t.text, (int)divisor.length, divisor.text));
+  uint64_t lanes;
+  bool vector = ir_sequence(type, &lanes, &element);
+  ir_put(out, "  %%mps.z%u = icmp eq %.*s %.*s, zeroinitializer\n", n, IR_SPAN(type), IR_SPAN(divisor));
   if (vector) {
-    MPS_TRY(checked_print(&m->out, "  %%mps.b%u = bitcast <%lu x i1> %%mps.z%u to i%lu\n", n, lanes, n, lanes));
-    MPS_TRY(checked_print(&m->out, "  %%mps.a%u = zext i%lu %%mps.b%u to i32\n", n, lanes, n));
-    MPS_TRY(checked_print(&m->out, "  %%mps.d%u = select <%lu x i1> %%mps.z%u, %.*s ", n, lanes, n, (int)t.length, t.text));
+    unsigned long long bits = lanes;
+    ir_put(out, "  %%mps.b%u = bitcast <%llu x i1> %%mps.z%u to i%llu\n", n, bits, n, bits);
+    ir_put(out, "  %%mps.a%u = zext i%llu %%mps.b%u to i32\n", n, bits, n);
+    ir_put(out, "  %%mps.d%u = select <%llu x i1> %%mps.z%u, %.*s ", n, bits, n, IR_SPAN(type));
+    put_ones(out, lanes, element);
   } else {
-    MPS_TRY(checked_print(&m->out, "  %%mps.a%u = zext i1 %%mps.z%u to i32\n", n, n));
-    MPS_TRY(checked_print(&m->out, "  %%mps.d%u = select i1 %%mps.z%u, %.*s ", n, n, (int)t.length, t.text));
+    ir_put(out, "  %%mps.a%u = zext i1 %%mps.z%u to i32\n", n, n);
+    ir_put(out, "  %%mps.d%u = select i1 %%mps.z%u, %.*s 1", n, n, IR_SPAN(type));
   }
-  MPS_TRY(add_ones(m, t));
-  MPS_TRY(checked_print(&m->out, ", %.*s %.*s\n  call void @mps.division(i32 %%mps.a%u, i32 %zu)\n", (int)t.length, t.text, (int)divisor.length,
-                        divisor.text, n, index));
-  MPS_TRY(checked_add(&m->out, line, (size_t)(comma + 2 - line)));
-  return checked_print(&m->out, "%%mps.d%u%.*s\n", n, (int)(end - (divisor.text + divisor.length)), divisor.text + divisor.length);
+  ir_put(out, ", %.*s %.*s\n  call void @mps.division(i32 %%mps.a%u, i32 %zu)\n", IR_SPAN(type), IR_SPAN(divisor), n, index);
+  ir_put_span(out, ir_between(line.at, divisor.at));
+  ir_put(out, "%%mps.d%u", n);
+  ir_put_span(out, ir_between(divisor.at + divisor.length, line.at + line.length));
+  ir_put(out, "\n");
+  return MPS_STATUS_OK;
 }
 
 /* ---- meetings ---- */
-static mps_status add_meeting(module *m, const char *line, const char *end, uint32_t kind) {
-  checked_place place = place_of(m, line, end);
+static mps_status add_meeting(module *m, ir_span line, uint32_t kind) {
   size_t index = 0;
   /* The call itself stands in <metal_compute>; the user's line is further out. */
-  MPS_TRY(add_site(m, place, kind, 1, &index));
+  MPS_TRY(add_site(m, place_of(m, line), kind, 1, &index));
   uint32_t n = m->values++;
-  MPS_TRY(checked_print(&m->out, "  %%mps.t%u = call i32 @mps.before_meeting(i32 %zu)\n", n, index));
-  MPS_TRY(add_line_with(m, line, end, NULL, NULL, 0));
-  return checked_print(&m->out, "  call void @mps.after_meeting(i32 %%mps.t%u)\n", n);
+  ir_put(&m->out, "  %%mps.t%u = call i32 @mps.before_meeting(i32 %zu)\n", n, index);
+  add_line_with(m, line, NULL, NULL, 0);
+  ir_put(&m->out, "  call void @mps.after_meeting(i32 %%mps.t%u)\n", n);
+  return MPS_STATUS_OK;
 }
 
 /* ---- lines ---- */
-static const char *instruction_of(const char *line) {
-  while (*line == ' ') line++;
-  if (*line != '%') return line;
-  while (*line != ' ' && *line != '\n' && *line) line++;
-  return begins(line, " = ") ? line + 3 : line;
-}
-
-static mps_status add_call(module *m, const char *line, const char *what, const char *end) {
-  const char *name = find_before(what, end, "@");
+static mps_status add_call(module *m, ir_span line, ir_span what) {
+  ir_span name = ir_behind(what, ir_find(what, "@")), arguments;
   access accesses[2];
-  if (!name) return add_line_with(m, line, end, NULL, NULL, 0);
-  if (begins(name, "@llvm.threadlocal.address")) { /* the address is no longer one */
+  if (ir_starts(name, "@llvm.threadlocal.address") && ir_bracketed(ir_behind(name, ir_find(name, "(")), &arguments)) { /* the address is no longer one */
     uint32_t alignment;
-    checked_span variable = argument_at(strchr(name, '(') + 1, &alignment);
-    MPS_TRY(checked_add(&m->out, line, (size_t)(what - line)));
-    MPS_TRY(checked_print(&m->out, "getelementptr i8, ptr "));
-    MPS_TRY(add_code(m, variable.text, variable.text + variable.length));
-    return checked_print(&m->out, ", i64 0\n");
+    ir_put_span(&m->out, ir_between(line.at, what.at));
+    ir_put(&m->out, "getelementptr i8, ptr ");
+    add_code(m, argument_at(arguments, &alignment));
+    ir_put(&m->out, ", i64 0\n");
+    return MPS_STATUS_OK;
   }
-  if (begins(name, "@llvm.memcpy") || begins(name, "@llvm.memmove") || begins(name, "@llvm.memset"))
-    return add_checked(m, line, end, accesses, read_block(name, accesses));
-  if (begins(name, "@_ZN5metal14openmps_detail4waitEv(")) return add_meeting(m, line, end, MPS_SITE_BARRIER);
-  if (begins(name, "@_ZN5metal14openmps_detail4meetEPKvjPNS0_7meetingE(")) return add_meeting(m, line, end, MPS_SITE_MEETING);
-  return add_line_with(m, line, end, NULL, NULL, 0);
+  if (ir_starts(name, "@llvm.memcpy") || ir_starts(name, "@llvm.memmove") || ir_starts(name, "@llvm.memset"))
+    return add_checked(m, line, accesses, read_block(name, accesses));
+  if (ir_starts(name, "@_ZN5metal14openmps_detail4waitEv(")) return add_meeting(m, line, MPS_SITE_BARRIER);
+  if (ir_starts(name, "@_ZN5metal14openmps_detail4meetEPKvjPNS0_7meetingE(")) return add_meeting(m, line, MPS_SITE_MEETING);
+  return add_unchecked(m, line);
 }
 
-static mps_status add_line(module *m, const char *line, const char *end) {
-  const char *what = instruction_of(line);
-  checked_stack_line(m->stack, line, end);
+static mps_status add_line(module *m, ir_span line) {
+  ir_span result, what = ir_instruction(line, &result), call = skip_word(skip_word(what, "tail "), "notail ");
   access a = {0};
-  if ((begins(what, "load ") || begins(what, "store ")) && read_load_or_store(what, end, &a)) return add_checked(m, line, end, &a, 1);
-  if ((begins(what, "atomicrmw ") || begins(what, "cmpxchg ")) && read_atomic(what, end, &a)) return add_checked(m, line, end, &a, 1);
-  if (is_division(what)) return add_division(m, line, what, end);
-  const char *call = begins(what, "tail ") ? what + 5 : begins(what, "notail ") ? what + 7 : what;
-  if (begins(call, "call ")) return add_call(m, line, what, end);
-  return add_line_with(m, line, end, NULL, NULL, 0);
+  checked_stack_line(m->stack, line);
+  if ((ir_starts(what, "load ") || ir_starts(what, "store ")) && read_load_or_store(what, &a)) return add_checked(m, line, &a, 1);
+  if ((ir_starts(what, "atomicrmw ") || ir_starts(what, "cmpxchg ")) && read_atomic(what, &a)) return add_checked(m, line, &a, 1);
+  if (is_division(what)) return add_division(m, line, what);
+  return ir_starts(call, "call ") ? add_call(m, line, what) : add_unchecked(m, line);
 }
 
-/* The function whose definition begins at `line`. Returns behind it. */
-static mps_status add_function(module *m, const char *line, const char **out_end) {
-  const char *close = strstr(line, "\n}"), *end = end_of_line(line);
-  *out_end = close ? close + 1 : line + strlen(line);
+/* The function that begins with the line `head`: takes the rest of it off `rest`. */
+static mps_status add_function(module *m, ir_span head, ir_span *rest) {
+  ir_span body = {rest->at, 0}, line;
+  while (ir_next_line(rest, &line) && line.at[0] != '}') body.length += line.length;
   m->values = 0;
-  m->stack = checked_stack_create(end, *out_end);
+  m->stack = checked_stack_create(body);
   if (!m->stack) return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory to check a shader");
-  mps_status status = checked_add(&m->out, line, (size_t)(end - line) + 1);
-  for (line = end + 1; line < *out_end && status == MPS_STATUS_OK; line = end + 1) {
-    end = end_of_line(line);
-    status = add_line(m, line, end);
-  }
+  mps_status status = MPS_STATUS_OK;
+  ir_put_span(&m->out, head);
+  while (status == MPS_STATUS_OK && ir_next_line(&body, &line)) status = add_line(m, ir_bare_line(line));
+  ir_put(&m->out, "}\n");
   checked_stack_free(m->stack);
   m->stack = NULL;
   return status;
@@ -397,69 +388,67 @@ static mps_status add_function(module *m, const char *line, const char **out_end
 
 /* ---- the table ---- */
 /* What a mangled name ends with: "tile" of "_ZZ1fPfE4tile". */
-static checked_span short_name(checked_span name) {
-  const char *end = name.text + name.length;
+static ir_span short_name(ir_span name) {
+  const char *end = name.at + name.length;
   if (name.length > 1 && end[-1] == 'E') end--;
-  for (const char *p = end - 1; p > name.text; p--) {
+  for (const char *p = end - 1; p > name.at; p--) {
     if (*p < '0' || *p > '9') continue;
-    while (p > name.text && p[-1] >= '0' && p[-1] <= '9') p--;
-    char *behind;
-    unsigned long length = strtoul(p, &behind, 10);
-    size_t left = (size_t)(end - behind);
-    if (length > 0 && length <= left && (length == left || behind[length] == '_')) return checked_between(behind, behind + length);
+    while (p > name.at && p[-1] >= '0' && p[-1] <= '9') p--;
+    uint64_t length;
+    ir_span behind = ir_behind(ir_between(p, end), ir_number(ir_between(p, end), &length));
+    if (length > 0 && length <= behind.length && (length == behind.length || behind.at[length] == '_')) return (ir_span){behind.at, (size_t)length};
   }
-  return checked_between(name.text + 1, name.text + name.length);
+  return ir_behind(name, 1);
 }
 
-static mps_status add_text(checked_text *out, const char *prefix, size_t number, checked_span text) {
-  return checked_print(out, "@mps.%s.%zu = private unnamed_addr constant [%zu x i8] c\"%.*s\\00\"\n", prefix, number, text.length + 1,
-                       (int)text.length, text.text);
+static void put_text(ir_text *out, const char *prefix, size_t number, ir_span text) {
+  ir_put(out, "@mps.%s.%zu = private unnamed_addr constant [%zu x i8] c\"%.*s\\00\"\n", prefix, number, text.length + 1, IR_SPAN(text));
 }
 
-static mps_status add_object_rows(module *m) {
-  checked_text *out = &m->out;
-  for (size_t i = 0; i < m->objects.count; i++) MPS_TRY(add_text(out, "name", i, short_name(m->objects.items[i].name)));
-  MPS_TRY(checked_print(out, "@mps.objects = internal constant [%zu x { ptr, ptr, i64, i64 }] [", m->objects.count));
+static void put_object_rows(module *m) {
+  ir_text *out = &m->out;
+  for (size_t i = 0; i < m->objects.count; i++) put_text(out, "name", i, short_name(m->objects.items[i].name));
+  ir_put(out, "@mps.objects = internal constant [%zu x { ptr, ptr, i64, i64 }] [", m->objects.count);
   for (size_t i = 0; i < m->objects.count; i++) {
     const object *o = &m->objects.items[i];
-    MPS_TRY(checked_print(out, "%s{ ptr, ptr, i64, i64 } { ptr %.*s, ptr @mps.name.%zu, i64 ", i ? ", " : "", o->threadgroup ? 4 : (int)o->name.length,
-                          o->threadgroup ? "null" : o->name.text, i));
-    MPS_TRY(checked_print_bytes(out, o->type));
-    MPS_TRY(checked_print(out, ", i64 %u }", o->alignment));
+    ir_span address = o->threadgroup ? (ir_span){"null", 4} : o->name;
+    ir_put(out, "%s{ ptr, ptr, i64, i64 } { ptr %.*s, ptr @mps.name.%zu, i64 ", i ? ", " : "", IR_SPAN(address), i);
+    put_bytes(out, o->type);
+    ir_put(out, ", i64 %u }", o->alignment);
   }
-  return checked_print(out, "]\n");
+  ir_put(out, "]\n");
 }
 
-static mps_status add_site_rows(module *m) {
-  checked_text *out = &m->out;
-  MPS_ARRAY(checked_span) files = {0};
-  checked_text rows = {0};
+static mps_status put_site_rows(module *m) {
+  MPS_ARRAY(const char *) files = {0};
+  ir_text rows = {0};
   mps_status status = MPS_STATUS_OK;
   for (size_t i = 0; i < m->sites.count && status == MPS_STATUS_OK; i++) {
     const site *s = &m->sites.items[i];
     size_t file = 0;
-    while (file < files.count && files.items[file].text != s->place.file.text) file++;
+    while (file < files.count && files.items[file] != s->place.file.at) file++;
     if (file == files.count) {
       status = MPS_ARRAY_RESERVE(&files, 1);
-      if (status == MPS_STATUS_OK) MPS_ARRAY_PUSH(&files, s->place.file);
-      if (status == MPS_STATUS_OK) status = add_text(out, "file", file, s->place.file);
+      if (status != MPS_STATUS_OK) break;
+      MPS_ARRAY_PUSH(&files, s->place.file.at);
+      put_text(&m->out, "file", file, s->place.file);
     }
-    if (status == MPS_STATUS_OK)
-      status = checked_print(&rows, "%s{ ptr, i32, i32, i32, i32 } { ptr @mps.file.%zu, i32 %u, i32 %u, i32 %u, i32 0 }", i ? ", " : "", file,
-                             s->place.line, s->kind, s->alignment);
+    ir_put(&rows, "%s{ ptr, i32, i32, i32, i32 } { ptr @mps.file.%zu, i32 %u, i32 %u, i32 %u, i32 0 }", i ? ", " : "", file, s->place.line, s->kind,
+           s->alignment);
   }
-  if (status == MPS_STATUS_OK)
-    status = checked_print(out, "@mps.sites = internal constant [%zu x { ptr, i32, i32, i32, i32 }] [%s]\n", m->sites.count,
-                           rows.items ? rows.items : "");
-  MPS_ARRAY_FINI(&rows);
+  ir_put(&m->out, "@mps.sites = internal constant [%zu x { ptr, i32, i32, i32, i32 }] [", m->sites.count);
+  ir_put_span(&m->out, (ir_span){rows.at, rows.length});
+  ir_put(&m->out, "]\n");
+  m->out.failed |= rows.failed;
+  ir_text_fini(&rows);
   MPS_ARRAY_FINI(&files);
   return status;
 }
 
-static mps_status add_table(module *m) {
-  MPS_TRY(add_object_rows(m));
-  MPS_TRY(add_site_rows(m));
-  return checked_print(&m->out,
+static mps_status put_table(module *m) {
+  put_object_rows(m);
+  MPS_TRY(put_site_rows(m));
+  ir_put(&m->out,
     "@mps.checks = internal global ptr null\n"
     "@mps_host_checked = protected constant { i32, i32, i32, i32, ptr, ptr, ptr } { i32 %d, i32 %zu, i32 %zu, i32 0, ptr @mps.sites, ptr "
     "@mps.objects, ptr @mps.checks }\n"
@@ -475,37 +464,27 @@ static mps_status add_table(module *m) {
     "  %%t = load ptr, ptr @mps.checks\n  %%a = getelementptr ptr, ptr %%t, i64 3\n  %%f = load ptr, ptr %%a\n"
     "  call void %%f(i32 %%thread)\n  ret void\n}\n",
     MPS_HOST_CHECKED_VERSION, m->sites.count, m->objects.count);
+  return MPS_STATUS_OK;
 }
 
 static mps_status instrument(module *m) {
   MPS_TRY(checked_metadata_read(m->text, &m->metadata));
-  for (const char *line = m->text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
-    if (*line == '@') MPS_TRY(read_object(m, line));
-  for (const char *line = m->text, *end; *line; line = *end ? end + 1 : end) {
-    if (begins(line, "define ")) {
-      MPS_TRY(add_function(m, line, &end));
-      end = end_of_line(end);
-      MPS_TRY(checked_print(&m->out, "}\n"));
-      continue;
-    }
-    end = end_of_line(line);
-    MPS_TRY(checked_add(&m->out, line, (size_t)(end - line) + (*end ? 1 : 0)));
+  ir_span line;
+  for (ir_span rest = m->text; ir_next_line(&rest, &line);)
+    if (line.at[0] == '@') MPS_TRY(read_object(m, ir_bare_line(line)));
+  for (ir_span rest = m->text; ir_next_line(&rest, &line);) {
+    if (ir_starts(line, "define ")) MPS_TRY(add_function(m, line, &rest));
+    else ir_put_span(&m->out, line);
   }
-  return add_table(m);
+  return put_table(m);
 }
 
 mps_status mps_checked_instrument(const char *text, size_t length, const char *include, const char *include_core, char **out_text,
                                   size_t *out_length) {
-  module m = {.text = text, .folders = {include, include_core}};
-  mps_status status = MPS_ARRAY_RESERVE(&m.out, length * 2 + 4096);
-  if (status == MPS_STATUS_OK) status = instrument(&m);
+  module m = {.text = {text, length}, .folders = {include, include_core}};
+  mps_status status = instrument(&m);
   MPS_ARRAY_FINI(&m.metadata);
   MPS_ARRAY_FINI(&m.objects);
   MPS_ARRAY_FINI(&m.sites);
-  *out_text = m.out.items;
-  *out_length = m.out.count;
-  if (status == MPS_STATUS_OK) return status;
-  MPS_ARRAY_FINI(&m.out);
-  *out_text = NULL;
-  return status;
+  return give(&m.out, status, out_text, out_length);
 }

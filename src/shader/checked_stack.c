@@ -18,67 +18,61 @@ struct checked_stack {
   uint32_t *stored; /* the one value that is stored there; NONE, MANY */
 };
 
-/* The number of the value %N at `p`; NONE: no such value. */
-static uint32_t value_at(const char *p) {
-  if (*p != '%' || p[1] < '0' || p[1] > '9') return NONE;
-  return (uint32_t)strtoul(p + 1, NULL, 10);
+/* The number of the value %N that begins here; NONE: no such value. */
+static uint32_t value_at(ir_span text) {
+  uint64_t number;
+  if (text.length < 2 || text.at[0] != '%' || ir_number(ir_behind(text, 1), &number) == 0) return NONE;
+  return number < MANY ? (uint32_t)number : NONE;
 }
-
-static const char *next_line(const char *p, const char *end) {
-  const char *line = memchr(p, '\n', (size_t)(end - p));
-  return line ? line + 1 : end;
-}
-
-static bool begins(const char *p, const char *what) { return strncmp(p, what, strlen(what)) == 0; }
 
 /* The instruction of a line, and its result. */
-static const char *instruction(const char *line, uint32_t *out_result) {
-  while (*line == ' ') line++;
-  *out_result = value_at(line);
-  if (*line != '%') return line;
-  while (*line != ' ' && *line != '\n') line++;
-  return begins(line, " = ") ? line + 3 : line;
+static ir_span instruction(ir_span line, uint32_t *out_result) {
+  ir_span name;
+  *out_result = value_at(ir_behind_blanks(line)); /* %"5" is not %5 */
+  return ir_instruction(line, &name);
 }
 
 /* Notes what a line does to holders. */
-static void look(checked_stack *stack, const char *line, const char *end) {
+static void look(checked_stack *stack, ir_span line) {
   uint32_t result, value = NONE, place = NONE;
-  const char *what = instruction(line, &result);
-  if (begins(what, "store ptr ")) {
-    const char *comma = checked_skip(what + 10);
-    if (begins(comma, ", ptr ")) {
-      place = value_at(comma + 6);
-      value = value_at(what + 10);
+  ir_span what = instruction(line, &result);
+  size_t behind_value = 0;
+  if (ir_starts(what, "store ptr ")) {
+    behind_value = 10 + ir_item_length(ir_behind(what, 10));
+    ir_span comma = ir_behind(what, behind_value);
+    if (ir_starts(comma, ", ptr ")) {
+      place = value_at(ir_behind(comma, 6));
+      value = value_at(ir_behind(what, 10));
     }
-  } else if (begins(what, "load ptr, ptr ")) {
-    place = value_at(what + 14);
-  } else if (begins(what, "call void @llvm.lifetime.")) {
+  } else if (ir_starts(what, "load ptr, ptr ")) {
+    place = value_at(ir_behind(what, 14));
+  } else if (ir_starts(what, "call void @llvm.lifetime.")) {
     return;
   }
-  if (place < stack->count && begins(what, "store"))
+  if (place < stack->count && ir_starts(what, "store"))
     stack->stored[place] = stack->stored[place] == NONE && value < stack->count ? value : MANY;
   bool skipped = place == NONE; /* its place is no escape, but a second mention is */
-  for (const char *p = what; p < end; p++) {
-    uint32_t number = *p == '%' ? value_at(p) : NONE;
+  for (size_t i = 0; i < what.length; i++) {
+    uint32_t number = value_at(ir_behind(what, i));
     if (number >= stack->count) continue;
-    if (number == place && !skipped && (begins(what, "load") || p > checked_skip(what + 10))) skipped = true;
+    if (number == place && !skipped && i >= behind_value) skipped = true;
     else stack->holder[number] = false;
   }
 }
 
-static uint32_t count_values(const char *begin, const char *end) {
+static uint32_t count_values(ir_span lines) {
   uint32_t most = 0;
-  for (const char *p = begin; p < end; p++) {
-    uint32_t number = *p == '%' ? value_at(p) : NONE;
+  for (size_t i = 0; i < lines.length; i++) {
+    uint32_t number = value_at(ir_behind(lines, i));
     if (number != NONE && number >= most && number < (1u << 24)) most = number + 1;
   }
   return most;
 }
 
-checked_stack *checked_stack_create(const char *begin, const char *end) {
+checked_stack *checked_stack_create(ir_span lines) {
   checked_stack *stack = calloc(1, sizeof *stack);
   if (!stack) return NULL;
-  stack->count = count_values(begin, end);
+  stack->count = count_values(lines);
   size_t count = stack->count ? stack->count : 1;
   stack->owned = calloc(count, sizeof *stack->owned);
   stack->holder = calloc(count, sizeof *stack->holder);
@@ -88,12 +82,13 @@ checked_stack *checked_stack_create(const char *begin, const char *end) {
     return NULL;
   }
   memset(stack->stored, 0xFF, count * sizeof *stack->stored);
-  for (const char *line = begin; line < end; line = next_line(line, end)) {
+  ir_span line;
+  for (ir_span rest = lines; ir_next_line(&rest, &line);) {
     uint32_t result;
-    const char *what = instruction(line, &result);
-    if (result < stack->count && begins(what, "alloca ptr,")) stack->holder[result] = true;
+    ir_span what = instruction(line, &result);
+    if (result < stack->count && ir_starts(what, "alloca ptr,")) stack->holder[result] = true;
   }
-  for (const char *line = begin; line < end; line = next_line(line, end)) look(stack, line, next_line(line, end));
+  for (ir_span rest = lines; ir_next_line(&rest, &line);) look(stack, line);
   return stack;
 }
 
@@ -105,24 +100,23 @@ void checked_stack_free(checked_stack *stack) {
   free(stack);
 }
 
-void checked_stack_line(checked_stack *stack, const char *line, const char *end) {
+void checked_stack_line(checked_stack *stack, ir_span line) {
   uint32_t result, from = NONE;
-  const char *what = instruction(line, &result);
+  ir_span what = instruction(line, &result);
   if (result >= stack->count) return;
-  if (begins(what, "alloca ")) {
+  if (ir_starts(what, "alloca ")) {
     stack->owned[result] = true;
-  } else if (begins(what, "getelementptr ")) {
-    const char *base = strstr(what, ", ptr ");
-    if (base && base < end) from = value_at(base + 6);
+  } else if (ir_starts(what, "getelementptr ")) {
+    from = value_at(ir_behind(what, ir_find(what, ", ptr ") + 6));
     stack->owned[result] = from < stack->count && stack->owned[from];
-  } else if (begins(what, "load ptr, ptr ")) {
-    uint32_t place = value_at(what + 14);
+  } else if (ir_starts(what, "load ptr, ptr ")) {
+    uint32_t place = value_at(ir_behind(what, 14));
     if (place < stack->count && stack->holder[place]) from = stack->stored[place];
     stack->owned[result] = from < stack->count && stack->owned[from];
   }
 }
 
-bool checked_stack_owns(const checked_stack *stack, checked_span pointer) {
-  uint32_t number = value_at(pointer.text);
+bool checked_stack_owns(const checked_stack *stack, ir_span pointer) {
+  uint32_t number = value_at(pointer);
   return number < stack->count && stack->owned[number];
 }

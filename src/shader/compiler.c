@@ -23,6 +23,7 @@
 
 #define COMPILE_TIMEOUT_MS 600000u
 #define MAX_ARGUMENTS 96
+#define ORDERED "-mllvm", "-enable-interleaved-mem-accesses=false" /* what mps_compile_options.ordered asks for; loops over lanes always do */
 
 typedef struct command {
   const char *arguments[MAX_ARGUMENTS];
@@ -129,7 +130,7 @@ static void add_code_generation(command *c, const mps_compile_options *options) 
                                       "-fno-asynchronous-unwind-tables", "-mllvm", "-inline-threshold=2000",
                                       "-mllvm", "-inlinehint-threshold=2000", "-mllvm", "-locally-hot-callsite-threshold=2000", NULL};
   add_all(c, flags);
-  static const char *const ordered[] = {"-mllvm", "-enable-interleaved-mem-accesses=false", NULL};
+  static const char *const ordered[] = {ORDERED, NULL};
   if (options->ordered) add_all(c, ordered);
   if (is_target(options, "x86_64")) {
     add(c, "-Xclang");
@@ -261,8 +262,8 @@ static bool find_private_memory(char *text, char *out, size_t capacity) {
 }
 
 /* generate, and once more when kernels turn out to have private memory; *out_code is not 0 when the source is wrong. */
-static mps_status generate_checked(const mps_compiler *compiler, generation *g, const mps_compile_options *options, const mps_reading *reading,
-                                   const char *file, char **out_text, int *out_code) {
+static mps_status generate_minding_private_memory(const mps_compiler *compiler, generation *g, const mps_compile_options *options,
+                                                  const mps_reading *reading, const char *file, char **out_text, int *out_code) {
   g->serial[0] = 0;
   g->dump = options->mode == MPS_READER_HOST && reading->kernel_count > 0;
   MPS_TRY(generate(compiler, g, options, reading, out_text, out_code));
@@ -290,7 +291,7 @@ static mps_status loop_over_lanes(const mps_compiler *compiler, const char *path
   MPS_TRY(status);
   status = mps_file_write(looped, result.text, result.length);
   mps_lanes_result_free(&result);
-  static const char *const flags[] = {"-O3", "-mllvm", "-enable-interleaved-mem-accesses=false", NULL};
+  static const char *const flags[] = {"-O3", ORDERED, NULL};
   return status == MPS_STATUS_OK ? generate_from_ir(compiler, looped, "-c", flags, object, options) : status;
 }
 
@@ -305,7 +306,7 @@ static mps_status generate_object(const mps_compiler *compiler, const char *inpu
   if (options->lane_loops && options->mode == MPS_READER_HOST && threads_meet(reading)) {
     g.lane_loops = true;
     g.output = path;
-    MPS_TRY(generate_checked(compiler, &g, options, reading, file, &text, &code));
+    MPS_TRY(generate_minding_private_memory(compiler, &g, options, reading, file, &text, &code));
     status = code == 0 ? loop_over_lanes(compiler, path, object, options) : MPS_STATUS_OK;
     if (status != MPS_STATUS_OK) {
       MPS_LOG(SHADER, INFO, "%s: each thread gets a stack: %s", file, mps_error_message());
@@ -314,7 +315,7 @@ static mps_status generate_object(const mps_compiler *compiler, const char *inpu
       g.output = object;
     }
   }
-  if (!g.lane_loops) MPS_TRY(generate_checked(compiler, &g, options, reading, file, &text, &code));
+  if (!g.lane_loops) MPS_TRY(generate_minding_private_memory(compiler, &g, options, reading, file, &text, &code));
   status = MPS_STATUS_OK;
   if (code != 0) status = fail(text, reading, file, options);
   else if (out_warnings) *out_warnings = mps_diagnostics_map(text, reading, file, options->display_source, options->readable);

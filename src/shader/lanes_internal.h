@@ -13,6 +13,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/status.h"
+#include "shader/ir_text.h"
 #include "shader/lanes.h"
 
 #define LANES_NONE UINT32_MAX
@@ -21,44 +22,19 @@
 #define LANES_NEXT_OFFSET 64u
 #define LANES_MIXED UINT32_MAX /* state of a simdgroup whose lanes wait at different places, or which is not full */
 
-typedef struct lanes_span {
-  const char *at;
-  size_t length;
-} lanes_span;
-
-/* ---- text ---- */
-typedef struct lanes_text {
-  char *at;
-  size_t length, capacity;
-  bool failed; /* out of memory */
-} lanes_text;
-
-void lanes_put(lanes_text *text, const char *format, ...) MPS_PRINTF(2, 3);
-void lanes_put_span(lanes_text *text, lanes_span span);
-#define LANES_SPAN(span) (int)(span).length, (span).at /* for %.*s */
-bool lanes_is(lanes_span span, const char *text);
-bool lanes_starts(lanes_span span, const char *text);
-/* Without its first `length` characters. */
-static inline lanes_span lanes_behind(lanes_span text, size_t length) {
-  if (length > text.length) length = text.length;
-  return (lanes_span){text.at + length, text.length - length};
-}
-/* Where `what` begins in the span, or its length. */
-size_t lanes_find(lanes_span span, const char *what);
-
 /* ---- a module ---- */
 typedef struct lanes_block_of_memory lanes_block_of_memory;
 
 typedef struct lanes_definition {
-  lanes_span name;  /* without @ */
-  lanes_span whole; /* from `define` to the closing brace's line, its end included */
-  lanes_span head;  /* the first line */
+  ir_span name;  /* without @ */
+  ir_span whole; /* from `define` to the closing brace's line, its end included */
+  ir_span head;  /* the first line */
 } lanes_definition;
 
 typedef struct lanes_module {
-  lanes_span text;
-  mps_map types;   /* "%struct.a" -> lanes_span *: its body */
-  mps_map attributes; /* "#0" -> lanes_span *: what is in its braces */
+  ir_span text;
+  mps_map types;   /* "%struct.a" -> ir_span *: its body */
+  mps_map attributes; /* "#0" -> ir_span *: what is in its braces */
   MPS_ARRAY(lanes_definition) definitions;
   uint32_t metadata_count; /* numbers from here on are free */
   lanes_block_of_memory *memory;
@@ -72,12 +48,10 @@ void lanes_module_fini(lanes_module *module);
 mps_status lanes_refuse(const char *format, ...) MPS_PRINTF(1, 2);
 
 /* ---- types ---- */
-bool lanes_type_starts(lanes_span text); /* a type begins here */
-size_t lanes_type_length(lanes_span text); /* of the type that begins here; 0: none */
 /* At least as many bytes as the type takes in memory; 0: not known. */
-uint64_t lanes_type_bytes(const lanes_module *module, lanes_span type);
+uint64_t lanes_type_bytes(const lanes_module *module, ir_span type);
 /* The type of member `index` of a struct or array; empty: unknown. */
-lanes_span lanes_type_member(const lanes_module *module, lanes_span type, uint32_t index);
+ir_span lanes_type_member(const lanes_module *module, ir_span type, uint32_t index);
 
 /* ---- a function ---- */
 typedef enum lanes_kind {
@@ -102,8 +76,8 @@ typedef struct lanes_reference {
 } lanes_reference;
 
 typedef struct lanes_instruction {
-  lanes_span text; /* behind "%x = ", without metadata */
-  lanes_span metadata; /* ", !tbaa !9" */
+  ir_span text; /* behind "%x = ", without metadata */
+  ir_span metadata; /* ", !tbaa !9" */
   lanes_kind kind;
   uint32_t result; /* a value, or LANES_NONE */
   uint32_t first_reference, reference_count;
@@ -118,8 +92,8 @@ typedef struct lanes_instruction {
 } lanes_instruction;
 
 typedef struct lanes_value {
-  lanes_span name; /* without % and quotes */
-  lanes_span type; /* empty: unknown */
+  ir_span name; /* without % and quotes */
+  ir_span type; /* empty: unknown */
   uint32_t instruction; /* LANES_NONE: an argument */
   uint32_t cost; /* instructions to compute it anew from arguments; LANES_NONE: cannot be */
   bool crossing; /* kept over a meeting: has a slot */
@@ -129,7 +103,7 @@ typedef struct lanes_value {
 } lanes_value;
 
 typedef struct lanes_block {
-  lanes_span name;
+  ir_span name;
   uint32_t first, count; /* instructions */
   uint32_t first_segment, segment_count;
 } lanes_block;
@@ -142,7 +116,7 @@ typedef struct lanes_segment {
 } lanes_segment;
 
 typedef struct lanes_operand {
-  lanes_span type, text;
+  ir_span type, text;
   uint32_t value; /* LANES_NONE: a constant */
   uint32_t bytes, offset;
 } lanes_operand;
@@ -150,7 +124,7 @@ typedef struct lanes_operand {
 /* A call where threads meet. Number 0 is the function's beginning; then come exchanges, barriers, and pauses: heads of loops that all
  * lanes go round alike, where lanes that run together wait for each other so that the loop over lanes is the inner one. */
 typedef struct lanes_site {
-  lanes_span name; /* what is behind mps_collective_ */
+  ir_span name; /* what is behind mps_collective_ */
   bool barrier, exchange; /* neither: a barrier of the simdgroup */
   uint32_t instruction;
   uint32_t result; /* a value with a slot, or LANES_NONE */
@@ -185,7 +159,7 @@ typedef struct lanes_function {
   lanes_module *module;
   const lanes_definition *definition;
   uint32_t number;
-  lanes_span attributes; /* strings of the attribute group */
+  ir_span attributes; /* strings of the attribute group */
   uint32_t context, thread; /* values */
   MPS_ARRAY(lanes_value) values;
   MPS_ARRAY(lanes_block) blocks;
@@ -217,7 +191,7 @@ MPS_WARN_UNUSED mps_status lanes_find_loops(lanes_function *function);
 MPS_WARN_UNUSED mps_status lanes_find_uniforms(lanes_function *function);
 uint32_t lanes_place(lanes_function *function, uint64_t bytes_per_thread);
 /* Writes it; *metadata is the first free number. */
-MPS_WARN_UNUSED mps_status lanes_function_write(const lanes_function *function, lanes_text *out, uint32_t *metadata);
+MPS_WARN_UNUSED mps_status lanes_function_write(const lanes_function *function, ir_text *out, uint32_t *metadata);
 void lanes_function_fini(lanes_function *function);
 
 static inline bool lanes_is_live(const lanes_function *f, uint32_t segment, uint32_t value) {
@@ -225,6 +199,6 @@ static inline bool lanes_is_live(const lanes_function *f, uint32_t segment, uint
 }
 
 /* The type of an instruction's result. False: not understood. */
-bool lanes_result_type(lanes_function *function, const lanes_instruction *instruction, lanes_span opcode, lanes_span *out_type);
+bool lanes_result_type(lanes_function *function, const lanes_instruction *instruction, ir_span opcode, ir_span *out_type);
 
 #endif

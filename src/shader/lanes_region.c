@@ -80,17 +80,17 @@ static uint32_t only_value(const lanes_function *f, const lanes_instruction *i) 
 static bool is_of_simdgroup(const lanes_function *f, const lanes_instruction *i) {
   const lanes_reference *thread = &f->references.items[i->first_reference];
   if (only_value(f, i) != f->thread || thread->is_block || i->kind != LANES_PURE) return false;
-  lanes_span front = {i->text.at, thread->begin}, rest = {i->text.at + thread->end, i->text.length - thread->end};
+  ir_span front = {i->text.at, thread->begin}, rest = {i->text.at + thread->end, i->text.length - thread->end};
   char number[24];
-  if (!lanes_starts(rest, ", ") || rest.length - 2 >= sizeof number) return false;
+  if (!ir_starts(rest, ", ") || rest.length - 2 >= sizeof number) return false;
   memcpy(number, rest.at + 2, rest.length - 2);
   number[rest.length - 2] = 0;
   char *end;
   unsigned long value = strtoul(number, &end, 10);
   if (*end || end == number || number[0] == '-') return false;
-  if (lanes_is(front, "lshr i32 ") || lanes_is(front, "lshr exact i32 ")) return value >= 5 && value < 32;
-  if (lanes_is(front, "icmp ult i32 ") || lanes_is(front, "icmp samesign ult i32 ")) return value % LANES_WIDTH == 0;
-  if (lanes_is(front, "icmp ugt i32 ") || lanes_is(front, "icmp samesign ugt i32 ")) return value % LANES_WIDTH == LANES_WIDTH - 1;
+  if (ir_is(front, "lshr i32 ") || ir_is(front, "lshr exact i32 ")) return value >= 5 && value < 32;
+  if (ir_is(front, "icmp ult i32 ") || ir_is(front, "icmp samesign ult i32 ")) return value % LANES_WIDTH == 0;
+  if (ir_is(front, "icmp ugt i32 ") || ir_is(front, "icmp samesign ugt i32 ")) return value % LANES_WIDTH == LANES_WIDTH - 1;
   return false;
 }
 
@@ -107,7 +107,7 @@ static mps_status find_context_loads(lanes_function *f) {
       uint32_t base = only_value(f, i);
       if (i->result == LANES_NONE || base == LANES_NONE || !in_context[base] || in_context[i->result]) continue;
       if (i->kind == LANES_LOAD && i->plain) i->uniform_memory = true;
-      if (lanes_starts(i->text, "getelementptr ")) in_context[i->result] = changed = true;
+      if (ir_starts(i->text, "getelementptr ")) in_context[i->result] = changed = true;
     }
   }
   return MPS_STATUS_OK;
@@ -225,7 +225,7 @@ uint32_t lanes_place(lanes_function *f, uint64_t bytes_per_thread) {
 static mps_status place_value(lanes_function *f, lanes_value *v) {
   uint64_t bytes = lanes_type_bytes(f->module, v->type), step = 1;
   if (bytes == 0 || bytes > 4096)
-    return lanes_refuse("%%%.*s is kept over a meeting and has the type '%.*s'", LANES_SPAN(v->name), LANES_SPAN(v->type));
+    return lanes_refuse("%%%.*s is kept over a meeting and has the type '%.*s'", IR_SPAN(v->name), IR_SPAN(v->type));
   while (step < bytes) step *= 2;
   v->bytes = (uint32_t)step;
   v->offset = lanes_place(f, step);

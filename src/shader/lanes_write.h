@@ -18,9 +18,9 @@ typedef struct lanes_numbers {
 
 /* Writes the function of the region behind a site: i32 (context, thread, storage, slot, first thread of the simdgroup, values that are alike
  * in all lanes...): the site that it comes to. */
-MPS_WARN_UNUSED mps_status lanes_write_region(const lanes_function *f, uint32_t site, const lanes_numbers *numbers, lanes_text *out);
+MPS_WARN_UNUSED mps_status lanes_write_region(const lanes_function *f, uint32_t site, const lanes_numbers *numbers, ir_text *out);
 
 /* Reads a kept value of thread `slot` from %m.storage; it is %m.v<number returned>. */
-uint32_t lanes_put_load(lanes_text *out, const lanes_value *v, const char *slot, uint32_t group, uint32_t *temporaries);
+uint32_t lanes_put_load(ir_text *out, const lanes_value *v, const char *slot, uint32_t group, uint32_t *temporaries);
 
 #endif

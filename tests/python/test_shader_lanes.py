@@ -4,7 +4,6 @@
 The second way (OPENMPS_SHADER_LANES=0) is simple and slow. Programs run in processes of their own, since the option is read once.
 """
 
-import json
 import random
 import re
 
@@ -69,12 +68,11 @@ def kernel_of(seed):
 
 
 PROGRAM = """
-import json, sys, torch
-sources, groups = json.loads(sys.stdin.read())
+import torch
 torch.manual_seed(1)
-for source, name in sources:
+for source, name in {sources!r}:
     library = torch.mps.compile_shader(source)
-    for group, threads in groups:
+    for group, threads in {groups!r}:
         generator = torch.Generator().manual_seed(group)
         values = torch.randint(0, 64, (threads,), generator=generator).float() / 4
         numbers = torch.randint(0, 1 << 16, (threads,), generator=generator, dtype=torch.int32)
@@ -89,8 +87,7 @@ GROUPS = [(1, 3), (7, 21), (32, 96), (40, 100), (256, 512), (1000, 1000)]
 @pytest.fixture
 def run(python):
     def both(sources, groups):
-        text = json.dumps([sources, groups])
-        program = PROGRAM.replace("sys.stdin.read()", repr(text))
+        program = PROGRAM.format(sources=sources, groups=groups)
         results = []
         for lanes in ("1", "0"):
             done = python(program, OPENMPS_SHADER_LANES=lanes, OPENMPS_LOG="shader:info", timeout=600)
@@ -132,16 +129,16 @@ def test_groups_of_all_shapes_give_the_same_bits(python):
         }
         """
     )
-    program = """
+    program = f"""
         import torch
-        library = torch.mps.compile_shader(SOURCE)
+        library = torch.mps.compile_shader({source!r})
         for grid, group in (((64, 1, 1), (32, 1, 1)), ((1, 70, 1), (1, 64, 1)), ((1, 1, 40), (1, 1, 40)), ((48, 20, 1), (16, 16, 1)), ((33, 5, 3), (32, 4, 2)),
                             ((1, 1000, 1), (1, 1000, 1)), ((8, 130, 1), (8, 128, 1)), ((13, 7, 5), (5, 3, 4)), ((100, 1, 9), (100, 1, 9))):
             count = grid[0] * grid[1] * grid[2]
             out = torch.zeros(3 * count, device="mps")
             library.places(out, torch.arange(count, device="mps").float(), torch.arange(count, device="mps", dtype=torch.int32), threads=grid, group_size=group)
             print(grid, out.cpu().tolist())
-        """.replace("SOURCE", repr(source))
+        """
     results = [python(program, OPENMPS_SHADER_LANES=lanes, timeout=300) for lanes in ("1", "0")]
     assert all(done.code == 0 for done in results), results[0].err + results[1].err
     assert results[0].out == results[1].out and len(results[0].out.splitlines()) == 9
