@@ -105,16 +105,16 @@ def set_folders(source, given):
     folders = list(given)
     if re.search(r'^[ \t]*#[ \t]*(?:include|import)[ \t]*"', source.text, re.M):
         folders.append(os.path.dirname(source.path) or "." if source.path != "-" else ".")
-    folders += [f for f in os.environ.get("OPENMPS_SHADER_INCLUDE", "").split(":") if f]
     for folder in folders:
         if not os.path.isdir(folder):
             raise Stop(f"-I {folder}: there is no such folder")
-        if ":" in folder:
-            raise Stop(f"-I {folder}: a name with a colon cannot be given to the compiler; link to the folder by another name")
+        if ":" in os.path.abspath(folder):
+            raise Stop(f"{os.path.abspath(folder)}: the compiler takes no folders with a colon in their names; link to it by another name")
+    folders = [os.path.abspath(f) for f in folders] + [f for f in os.environ.get("OPENMPS_SHADER_INCLUDE", "").split(":") if f]
     if len(folders) > MOST_FOLDERS:
         raise Stop(f"{len(folders)} folders to include from: at most {MOST_FOLDERS} are searched")
     if folders:
-        os.environ["OPENMPS_SHADER_INCLUDE"] = ":".join(os.path.abspath(f) for f in folders)
+        os.environ["OPENMPS_SHADER_INCLUDE"] = ":".join(folders)
 
 
 # ---- the library ----
@@ -155,7 +155,8 @@ def emit(source, stage):
     free = ctypes.CDLL(None).free
     free.argtypes = [ctypes.c_void_p]
     try:
-        return ctypes.string_at(text).decode(errors="replace")
+        found = ctypes.string_at(text).decode(errors="replace")
+        return re.sub(r"""[^\s"'<>]*/openmps-\w{6}/(?=(?:object|source)\.)""", "", found)  # the folder of this once; without it texts can be compared
     finally:
         free(text)
 
@@ -199,7 +200,8 @@ def show(facts):
             print("  arguments are not known")
         for argument in kernel["arguments"] or []:
             index = argument["index"] if argument["index"] >= 0 else "?"
-            print(f"  {argument['kind']} {index:>2}  {argument['name']:<16} {argument['type']}".rstrip())
+            place = f"{argument['kind']} {index}"
+            print(f"  {place:<14} {argument['name']:<12} {argument['type']}")
 
 
 # ---- running ----

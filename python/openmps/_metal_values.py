@@ -73,7 +73,7 @@ def type_named(word, text):
 
 
 def converted(array, name, text):
-    """(array, is bfloat); integers that do not fit, and halves that become infinite, are refused."""
+    """(array, is bfloat), as C converts: integers wrap, what is too large for a half becomes infinite."""
     if array.dtype.kind == "c" and name != "complex64":
         raise Refusal(f"'{text}': {array.dtype} does not become {name}; save its real or imaginary part")
     if array.dtype.kind not in "biufc":
@@ -86,13 +86,13 @@ def converted(array, name, text):
 def load(path, text):
     try:
         with open(path, "rb") as file:
+            if file.peek(6)[:6] != b"\x93NUMPY":
+                raise Refusal(f"{path} is no .npy file: it does not begin with \\x93NUMPY; numpy.save writes them")
             array = numpy.load(file, allow_pickle=False)
     except OSError as error:
         raise Refusal(f"{path}: {error.strerror or error}") from None
     except (ValueError, EOFError) as error:
         raise Refusal(f"{path} is no .npy file of numbers: {error}") from None
-    if not isinstance(array, numpy.ndarray):
-        raise Refusal(f"{path} holds several arrays (.npz): save the one that is meant with numpy.save")
     return array.astype(array.dtype.newbyteorder("=")) if array.dtype.kind != "V" else array
 
 
@@ -137,7 +137,7 @@ def made(kind, rest, text, random):
         else:
             array = numpy.full(shape, kind == "ones", dtype)
         return Argument(text, *converted(array, name, text))
-    except (MemoryError, ValueError) as error:
+    except (MemoryError, OverflowError, ValueError) as error:
         raise Refusal(f"'{text}': an array of {size} {name} cannot be made: {error}") from None
 
 
