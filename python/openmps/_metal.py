@@ -398,7 +398,7 @@ def run(source, options):
     results = work.results()
     for index, path in saved:
         save(path, results[index])
-    changed = [i for i, (a, b) in enumerate(zip(arguments, results)) if a.array is not None and a.array.tobytes() != b.array.tobytes()]
+    changed = [i for i, (a, b) in enumerate(zip(arguments, results)) if a.bytes().tobytes() != b.bytes().tobytes()]
     if options.json:
         json.dump({"file": source.name, "kernel": name, "threads": threads, "group": group, "changed": changed, "time": times}, sys.stdout, indent=2)
         print()

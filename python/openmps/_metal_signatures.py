@@ -60,7 +60,7 @@ def parameters(text):
         if index is not None:
             taken[kind].add(index)
         found.append((kind, index, name[1] if name else "", (plain[: name.start()] if name else plain).strip()))
-    free = {kind: (i for i in range(1 << 16) if i not in used) for kind, used in taken.items()}
+    free = {kind: iter(sorted(set(range(1024)) - used)) for kind, used in taken.items()}
     return [(kind, next(free[kind]) if index is None else index, name, type_) for kind, index, name, type_ in found]
 
 

@@ -28,17 +28,17 @@ class Argument:
 
     def __init__(self, text, array, bfloat=False, counts=True):
         self.text, self.bfloat, self.counts = text, bfloat, counts
-        self.array = None if array is None else numpy.array(array, order="C")
+        self.array = None if array is None else numpy.asarray(array, order="C")
 
     @property
     def type_name(self):
-        return "bfloat16" if self.bfloat else str(self.array.dtype)
+        return "bfloat16" if self.bfloat else "struct" if self.array.dtype.names else str(self.array.dtype)
 
     def bytes(self):
         """Its memory as an array of bytes of one dimension; writable."""
         if self.array is None:
             return numpy.empty(0, numpy.uint8)
-        return self.array.copy().reshape(-1).view(numpy.uint8)
+        return self.array.reshape(-1).view(numpy.uint8).copy()
 
     def read(self, content):
         """An Argument of the same type and shape from bytes."""
@@ -83,7 +83,7 @@ def converted(array, name, text):
 
 
 # ---- files ----
-def load(path, text):
+def load(path):
     try:
         with open(path, "rb") as file:
             if file.peek(6)[:6] != b"\x93NUMPY":
@@ -178,7 +178,9 @@ def numbers(text):
         return Argument(text, *converted(numpy.asarray(array), name, text), counts=False)
     fields = [(f"f{i}", "uint16" if name == "bfloat16" else name) for i, (name, _) in enumerate(values)]
     row = tuple(int(to_bfloat(numpy.float32(value))) if name == "bfloat16" else value for name, value in values)
-    return Argument(text, numpy.array(row, numpy.dtype(fields, align=True)), counts=False)
+    struct = numpy.zeros(1, numpy.dtype(fields, align=True))  # what lies between its members is zero
+    struct[0] = row
+    return Argument(text, struct[0:1].reshape(()), counts=False)
 
 
 def argument(text, random):
@@ -189,9 +191,10 @@ def argument(text, random):
     if head in KINDS and colon:
         return made(head, rest, text, random)
     if rest.endswith(".npy") and head.isidentifier() and not os.path.exists(text):
-        return Argument(text, *converted(load(rest, text), type_named(head, text), text))
+        name = type_named(head, text)
+        return Argument(text, *converted(load(rest), name, text))
     if text.endswith(".npy"):
-        array = load(text, text)
+        array = load(text)
         check_file(array, text)
         return Argument(text, array)
     if colon:
