@@ -28,6 +28,20 @@ MPS_API MPS_WARN_UNUSED mps_status mps_library_compile(mps_device *device, const
 MPS_API void mps_library_add_include(const char *folder);
 /* The clang or zig to compile with where OPENMPS_CLANG names none. Any thread. */
 MPS_API void mps_library_offer_compiler(const char *path);
+/* What the compiler makes of a source on its way to code, in this order. */
+typedef enum mps_shader_stage {
+  MPS_SHADER_STAGE_PREPROCESSED, /* Metal source without directives */
+  MPS_SHADER_STAGE_READER,       /* the C++ that is written for it */
+  MPS_SHADER_STAGE_LANES,        /* LLVM IR of kernels whose threads meet: loops over the lanes of simdgroups */
+  MPS_SHADER_STAGE_CHECKED,      /* LLVM IR with the calls of checked mode */
+  MPS_SHADER_STAGE_LLVM,         /* LLVM IR that machine code is made of */
+  MPS_SHADER_STAGE_ASSEMBLY,
+} mps_shader_stage;
+/* One of them as text, which the caller frees; for the device's processor level and the options in force. Runs the compiler each time. Any
+ * thread. COMPILE_ERROR as from mps_library_compile; NOT_FOUND: no threads meet in this source; NOT_IMPLEMENTED: they do, and why there
+ * are no loops over lanes. */
+MPS_API MPS_WARN_UNUSED mps_status mps_shader_emit(mps_device *device, const char *source, const char *name, mps_shader_stage stage,
+                                                   char **out_text);
 /* What was compiled lies on disk (OPENMPS_CACHE_PATH). Neither call starts a device; another process may use the files meanwhile. */
 typedef struct mps_shader_cache_info {
   char path[1024]; /* "" = there is no place for it */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command line: `openmps info [--json]`, `openmps cache [clear] [--json]`."""
+"""The command line: `openmps info [--json]`, `openmps cache [clear] [--json]`, `openmps metal FILE.metal ...`."""
 import argparse
 import ctypes
 import json
@@ -115,6 +115,11 @@ def main():
     stored = commands.add_parser("cache", help="what compiled shaders take on disk; `openmps cache clear` removes them")
     stored.add_argument("action", nargs="?", choices=["clear"], help="removes every compiled shader")
     stored.add_argument("--json", action="store_true", help="as JSON")
+    commands.add_parser("metal", add_help=False, help="lists, runs, checks, times and translates the kernels of a Metal source")
+    if sys.argv[1:2] == ["metal"]:  # its options may stand between its arguments, which sub-commands of argparse cannot
+        from openmps import _metal
+
+        return _metal.main(sys.argv[2:])
     options = parser.parse_args()
     facts = gather() if options.command == "info" else cache(clear=options.action == "clear")
     if options.json:

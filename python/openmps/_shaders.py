@@ -13,19 +13,21 @@ def _compiler():
     return os.path.join(package.submodule_search_locations[0], "zig") if package and package.submodule_search_locations else None
 
 
+@functools.cache
+def prepare(torch, bridge):
+    """Tells the library where this installation has headers and a compiler; before the first source is compiled."""
+    bridge.add_shader_include(os.path.join(os.path.dirname(torch.__file__), "include"))  # for c10/metal
+    compiler = _compiler()
+    if compiler:
+        bridge.offer_shader_compiler(compiler)
+
+
 def install(torch, bridge):
     for name in BINDINGS:
         setattr(torch._C, name, getattr(bridge, name))
 
-    @functools.cache
-    def prepare():
-        bridge.add_shader_include(os.path.join(os.path.dirname(torch.__file__), "include"))  # for c10/metal
-        compiler = _compiler()
-        if compiler:
-            bridge.offer_shader_compiler(compiler)
-
     def compile_source(source):
-        prepare()
+        prepare(torch, bridge)
         return bridge._mps_compileShader(source)
 
     @functools.wraps(torch.mps.compile_shader)

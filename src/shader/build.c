@@ -22,6 +22,7 @@
 #include "shader/prelude.h"
 #include "shader/process.h"
 #include "shader/source_check.h"
+#include "shader/stage.h"
 
 #define COMPILE_TIMEOUT_MS 120000u
 #define MAX_INCLUDES 8
@@ -182,6 +183,15 @@ static mps_status list_files(const build *b, const char *folder, const char *rul
   return MPS_STATUS_OK;
 }
 
+static mps_status list_files_of(const build *b, const char *folder, const char *rule_path, char_array *out) {
+  char *rule;
+  size_t length;
+  MPS_TRY(mps_file_read(rule_path, &rule, &length));
+  mps_status status = list_files(b, folder, rule, out);
+  free(rule);
+  return status;
+}
+
 /* Leaves a shared object `library_path` in `folder`. */
 static mps_status compile_in(const build *b, const char *folder, const char *library_path, char_array *out_list) {
   char source_path[300], object_path[300], rule_path[300];
@@ -193,16 +203,12 @@ static mps_status compile_in(const build *b, const char *folder, const char *lib
   options.dependency_file = rule_path;
   options.dependency_target = "object";
   mps_reading reading;
-  char *text, *rule;
+  char *text;
   MPS_TRY(mps_compiler_compile(&b->compiler, source_path, object_path, &options, &reading, &text, NULL));
   uint32_t count = reading.kernel_count;
   mps_reading_free(&reading);
   free(text);
-  size_t length;
-  MPS_TRY(mps_file_read(rule_path, &rule, &length));
-  mps_status status = list_files(b, folder, rule, out_list);
-  free(rule);
-  MPS_TRY(status);
+  MPS_TRY(list_files_of(b, folder, rule_path, out_list));
   const char *const objects[] = {object_path};
   return mps_compiler_link(&b->compiler, objects, 1, count, &b->options, library_path);
 }
@@ -261,9 +267,10 @@ static mps_status compile(const build *b, mps_driver_library **out_code) {
   return status;
 }
 
-mps_status mps_build(mps_driver_device *driver, const char *source, const char *name, mps_driver_library **out_code, bool *out_cached) {
-  *out_code = NULL;
-  *out_cached = false;
+/* ---- the two ways in ---- */
+/* What compiling `source` takes. The caller frees *out_build, NULL after an error. */
+static mps_status begin(mps_driver_device *driver, const char *source, const char *name, build **out_build) {
+  *out_build = NULL;
   MPS_TRY(mps_source_check(source, name));
   build *b = calloc(1, sizeof *b);
   if (!b) return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory to compile a shader");
@@ -277,19 +284,62 @@ mps_status mps_build(mps_driver_device *driver, const char *source, const char *
                                      .fast_math = mps_option_bool(MPS_OPTION_FAST_MATH), .timeout_ms = COMPILE_TIMEOUT_MS,
                                      .checked = mps_option_bool(MPS_OPTION_SHADER_VALIDATION) || mps_option_bool(MPS_OPTION_MTL_SHADER_VALIDATION)};
   mps_status status = mps_compiler_find(&b->compiler);
+  if (status != MPS_STATUS_OK) {
+    free(b);
+    return status;
+  }
+  b->readable[0] = b->compiler.include;
+  memcpy(b->readable + 1, b->includes, sizeof b->includes);
+  b->options.readable = b->readable;
+  *out_build = b;
+  return MPS_STATUS_OK;
+}
+
+mps_status mps_build(mps_driver_device *driver, const char *source, const char *name, mps_driver_library **out_code, bool *out_cached) {
+  build *b;
+  *out_code = NULL;
+  *out_cached = false;
+  MPS_TRY(begin(driver, source, name, &b));
+  b->cached = mps_cache_open(&b->cache);
+  if (b->cached) {
+    b->prelude = (mps_prelude){.cache = &b->cache, .circumstances = find_circumstances(&b->compiler)};
+    b->options.run_generate = mps_prelude_run;
+    b->options.run_context = &b->prelude;
+    make_key(b);
+  }
+  *out_cached = b->cached && find(b, out_code);
+  mps_status status = *out_cached ? MPS_STATUS_OK : compile(b, out_code);
+  free(b);
+  return status;
+}
+
+/* The stage's text, with everything that is written on the way in `folder`. */
+static mps_status make_stage(build *b, const char *folder, mps_shader_stage stage, char **out_text) {
+  char source_path[300], rule_path[300];
+  char_array list = {0};
+  snprintf(source_path, sizeof source_path, "%s/source.metal", folder);
+  snprintf(rule_path, sizeof rule_path, "%s/object.d", folder);
+  MPS_TRY(write_source(source_path, b->name, b->source));
+  b->options.dependency_file = rule_path;
+  b->options.dependency_target = "object";
+  MPS_TRY(mps_stage_make(&b->compiler, source_path, folder, &b->options, stage, out_text));
+  mps_status status = list_files_of(b, folder, rule_path, &list);
+  MPS_ARRAY_FINI(&list);
+  if (status == MPS_STATUS_OK) return status;
+  free(*out_text);
+  *out_text = NULL;
+  return status;
+}
+
+mps_status mps_build_stage(mps_driver_device *driver, const char *source, const char *name, mps_shader_stage stage, char **out_text) {
+  char folder[256];
+  build *b;
+  *out_text = NULL;
+  MPS_TRY(begin(driver, source, name, &b));
+  mps_status status = mps_temporary_create(folder, sizeof folder);
   if (status == MPS_STATUS_OK) {
-    b->readable[0] = b->compiler.include;
-    memcpy(b->readable + 1, b->includes, sizeof b->includes);
-    b->options.readable = b->readable;
-    b->cached = mps_cache_open(&b->cache);
-    if (b->cached) {
-      b->prelude = (mps_prelude){.cache = &b->cache, .circumstances = find_circumstances(&b->compiler)};
-      b->options.run_generate = mps_prelude_run;
-      b->options.run_context = &b->prelude;
-      make_key(b);
-    }
-    *out_cached = b->cached && find(b, out_code);
-    if (!*out_cached) status = compile(b, out_code);
+    status = make_stage(b, folder, stage, out_text);
+    mps_temporary_remove(folder);
   }
   free(b);
   return status;

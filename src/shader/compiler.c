@@ -82,6 +82,12 @@ static mps_status run(const command *c, const mps_compile_options *options, char
   return mps_process_run(c->arguments, timeout_of(options), out_text, out_code);
 }
 
+/* Steps that make code, which whoever compiles may run in a way of their own. */
+static mps_status run_generating(const command *c, const mps_compile_options *options, char **out_text, int *out_code) {
+  if (!options->run_generate) return run(c, options, out_text, out_code);
+  return options->run_generate(options->run_context, c->arguments, timeout_of(options), out_text, out_code);
+}
+
 /* Sets COMPILE_ERROR with the messages in `text`. */
 static mps_status fail(const char *text, const mps_reading *reading, const char *file, const mps_compile_options *options) {
   char *mapped = mps_diagnostics_map(text, reading, file, options->display_source, options->readable);
@@ -198,8 +204,7 @@ static mps_status generate(const mps_compiler *compiler, const generation *g, co
   add(&c, "-o");
   add(&c, g->output);
   add(&c, g->input);
-  if (options->run_generate) return options->run_generate(options->run_context, c.arguments, timeout_of(options), out_text, out_code);
-  return run(&c, options, out_text, out_code);
+  return run_generating(&c, options, out_text, out_code);
 }
 
 /* One step from IR text: to text with the kind "-S", to an object with "-c". `more`: arguments, NULL-terminated. */
@@ -219,7 +224,7 @@ static mps_status generate_from_ir(const mps_compiler *compiler, const char *inp
   add_all(&c, files);
   char *text;
   int code;
-  MPS_TRY(run(&c, options, &text, &code));
+  MPS_TRY(run_generating(&c, options, &text, &code));
   mps_status status = code == 0 ? MPS_STATUS_OK : fail(text, NULL, input, options);
   free(text);
   return status;

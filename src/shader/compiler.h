@@ -43,7 +43,7 @@ typedef struct mps_compile_options {
   bool checked;        /* accesses ask the driver (shader/checked.h) */
   bool quiet;          /* no warnings */
   uint32_t timeout_ms; /* 0: ten minutes */
-  mps_compile_run run_generate; /* in place of mps_process_run for compiling rewritten source; NULL: that */
+  mps_compile_run run_generate; /* in place of mps_process_run for steps that make code; NULL: that */
   void *run_context;
 } mps_compile_options;
 

@@ -127,6 +127,17 @@ mps_status mps_library_compile(mps_device *device, const char *source, const cha
   return MPS_STATUS_OK;
 }
 
+mps_status mps_shader_emit(mps_device *device, const char *source, const char *name, mps_shader_stage stage, char **out_text) {
+  *out_text = NULL;
+  if (!source) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "the Metal source is NULL");
+  if (stage < MPS_SHADER_STAGE_PREPROCESSED || stage > MPS_SHADER_STAGE_ASSEMBLY)
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "there is no stage %d: stages are 0 to %d", (int)stage, MPS_SHADER_STAGE_ASSEMBLY);
+  MPS_TRY(mps_check_fork());
+  char shown[256];
+  clean_name(name, shown, sizeof shown);
+  return mps_build_stage(mps_device_driver(device), source, shown, stage, out_text);
+}
+
 /* ---- life, names, pipelines ---- */
 mps_library *mps_library_retain(mps_library *library) {
   if (!library->builtin) atomic_fetch_add_explicit(&library->references, 1, memory_order_relaxed);

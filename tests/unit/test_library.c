@@ -232,6 +232,43 @@ static void finds_builtin_kernels(void) {
   mps_buffer_release(buffer);
 }
 
+/* ---- stages ---- */
+static const char meeting_source[] =
+  "kernel void total(device float *out, device const float *in, uint i [[thread_position_in_grid]]) { out[i] = metal::simd_sum(in[i]); }\n";
+static const char plain_source[] = "kernel void add(device float *out, uint i [[thread_position_in_grid]]) { out[i] += 1; }\n";
+
+static bool stage_has(const char *source, mps_shader_stage stage, const char *wanted) {
+  char *text;
+  CHECK_OK(mps_shader_emit(device, source, "mine.metal", stage, &text));
+  bool found = text && strstr(text, wanted);
+  free(text);
+  return found;
+}
+
+static void shows_stages(void) {
+  CHECK(stage_has(plain_source, MPS_SHADER_STAGE_PREPROCESSED, "kernel void add(device float *out"));
+  CHECK(stage_has(plain_source, MPS_SHADER_STAGE_READER, "mps_entry_0"));
+  CHECK(stage_has(plain_source, MPS_SHADER_STAGE_CHECKED, "mine.metal"));
+  CHECK(stage_has(plain_source, MPS_SHADER_STAGE_LLVM, "fadd"));
+  CHECK(stage_has(plain_source, MPS_SHADER_STAGE_ASSEMBLY, "mps_host_library"));
+  CHECK(stage_has(meeting_source, MPS_SHADER_STAGE_LANES, "void @mps_group_0(ptr"));
+  CHECK(stage_has(meeting_source, MPS_SHADER_STAGE_LLVM, "@mps_host_library"));
+  CHECK(stage_has(meeting_source, MPS_SHADER_STAGE_ASSEMBLY, "mps_host_library"));
+}
+
+static void says_why_there_is_no_stage(void) {
+  char *text;
+  CHECK_INT(mps_shader_emit(device, plain_source, "mine.metal", MPS_SHADER_STAGE_LANES, &text), MPS_STATUS_NOT_FOUND);
+  CHECK_STRING(mps_error_message(), "mine.metal has no kernel whose threads meet, so there are no loops over lanes");
+  CHECK(text == NULL);
+  CHECK_INT(mps_shader_emit(device, "kernel void f(device float *x) { x[0] = y; }", "mine.metal", MPS_SHADER_STAGE_LLVM, &text),
+            MPS_STATUS_COMPILE_ERROR);
+  CHECK_STRING(mps_error_message(), "mine.metal:1:41: error: use of undeclared identifier 'y'");
+  CHECK_INT(mps_shader_emit(device, plain_source, "mine.metal", (mps_shader_stage)6, &text), MPS_STATUS_INVALID_ARGUMENT);
+  CHECK_STRING(mps_error_message(), "there is no stage 6: stages are 0 to 5");
+  CHECK_INT(mps_shader_emit(device, NULL, "mine.metal", MPS_SHADER_STAGE_LLVM, &text), MPS_STATUS_INVALID_ARGUMENT);
+}
+
 int main(void) {
   open_device();
   RUN(finds_builtin_kernels);
@@ -241,6 +278,8 @@ int main(void) {
   RUN(keeps_private_arrays_apart);
   RUN(names_line_and_column);
   RUN(refuses_wrong_dispatches);
+  RUN(shows_stages);
+  RUN(says_why_there_is_no_stage);
   mps_device_release(device);
   return test_end();
 }
