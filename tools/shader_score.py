@@ -28,7 +28,7 @@ import tempfile
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TEXT_SUFFIXES = {".py", ".mm", ".m", ".cpp", ".cc", ".hpp", ".rs", ".swift"}
+TEXT_SUFFIXES = {".py", ".mm", ".m", ".cpp", ".cc", ".h", ".hpp", ".rs", ".swift"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*(?:include|import)[ \t]*(["<])([^">]+)[">]', re.M)
 KERNEL = re.compile(r"\bkernel\s+(?:\[\[[^\]]*\]\]\s*)?(?:void|decltype|[A-Za-z_]\w*\s+\w+\s*<)|\[\[\s*kernel\b")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
@@ -183,7 +183,7 @@ def find_sources(root, temporary, skip, before, defines=(), joined=()):
     others = [path for paths in tree.by_name.values() for path in paths if not (skip and skip.search(str(path)))]
     headers = [path for path in others if path.suffix == ".h" and path not in reached and KERNEL.search(COMMENT.sub(" ", tree.text(path)))]
     for path in headers:
-        if "device" in tree.text(path):
+        if "device" in tree.text(path) and 'R"' not in tree.text(path):  # else a header of the host, whose strings are Metal
             folders = tree.reach(path, tree.text(path) + included_lines(before))[0]
             sources.append(Source(str(path.relative_to(root)), wrap(path, temporary, len(sources), before, defines), folders))
     for path in others:
