@@ -5,8 +5,11 @@
   tools/shader_score.py --package mlx-metal             a package: as it is installed, else its macOS wheel, fetched into a temporary folder
 
 Looks for .metal files, for headers that hold kernels and that no .metal file includes, and for Metal text in string literals of Python, C++,
-Objective-C++, Rust and Swift. Each is compiled for this machine's processor, with the folders that its own #include lines point to. Exits
-with 1 when less than --goal percent of the kernels compile. Sources are read where they are, and nothing of them is kept.
+Objective-C++, Rust and Swift. Each is compiled for this machine's processor, with the folders that its own #include lines point to. What a
+package does to its sources before it compiles them is said with --joined, --define, --include and --before. Exits with 1 when less than --goal
+percent of the kernels compile. Sources are read where they are, and nothing of them is kept.
+
+  tools/shader_score.py vllm_metal --define ROWS=2 --joined utils.metal mla.metal --joined utils.metal gdn.metal
 """
 
 import argparse
@@ -25,7 +28,7 @@ import tempfile
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TEXT_SUFFIXES = {".py", ".mm", ".m", ".cpp", ".cc", ".hpp", ".rs", ".swift"}
+TEXT_SUFFIXES = {".py", ".mm", ".m", ".cpp", ".cc", ".h", ".hpp", ".rs", ".swift"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*(?:include|import)[ \t]*(["<])([^">]+)[">]', re.M)
 KERNEL = re.compile(r"\bkernel\s+(?:\[\[[^\]]*\]\]\s*)?(?:void|decltype|[A-Za-z_]\w*\s+\w+\s*<)|\[\[\s*kernel\b")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
@@ -128,6 +131,8 @@ class Tree:
 def strings_with_kernels(text):
     for match in STRING.finditer(text):
         body = next(group for group in (match["raw"], match["double"], match["single"], match["rust"], "") if group is not None)
+        if ">>> " in body:  # a documentation's example
+            continue
         if KERNEL.search(COMMENT.sub(" ", body)) and ("metal_stdlib" in body or "[[" in body or "device" in body):
             yield text.count("\n", 0, match.start()) + 1, body
 
@@ -136,30 +141,51 @@ def included_lines(names):
     return "".join(f'\n#include "{name}"' for name in names)
 
 
-def wrap(path, temporary, number, before):
+def macros(defines):
+    """The #define lines of NAME and NAME=VALUE."""
+    return "".join("#define {} {}\n".format(*(word.split("=", 1) if "=" in word else (word, 1))) for word in defines)
+
+
+def wrap(path, temporary, number, before, defines):
     """A text that includes this file behind what its package puts in front of it, so that lines stay its own."""
     file = temporary / f"{path.stem}-{number}.metal"
     lines = ["#include <metal_stdlib>", "using namespace metal;", *(f'#include "{name}"' for name in before if name != path.name), f'#include "{path}"']
-    file.write_text("\n".join(lines) + "\n")
+    file.write_text(macros(defines) + "\n".join(lines) + "\n")
     return file
 
 
-def find_sources(root, temporary, skip, before):
+def join(tree, names, temporary, number, defines):
+    """One source of several: each text in its turn, without the #include lines that name one of the package's files, and with its own lines."""
+    paths = [next((path for path in tree.by_name.get(pathlib.PurePath(name).name, []) if str(path).endswith(name)), None) for name in names]
+    if None in paths:
+        raise SystemExit(f"--joined names {names[paths.index(None)]}, which is not below {tree.root}")
+    own = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"[^"]*"', re.M)
+    file = temporary / f"joined-{number}.metal"
+    file.write_text(macros(defines) + "".join(f'#line 1 "{path.name}"\n{own.sub("", tree.text(path))}\n' for path in paths))
+    return Source(" + ".join(names), file, []), set(paths)
+
+
+def find_sources(root, temporary, skip, before, defines=(), joined=()):
     tree, sources, reached = Tree(root), [], set()
+    for names in joined:
+        source, paths = join(tree, names, temporary, len(sources), defines)
+        sources.append(source)
+        reached |= paths
+    joints = list(sources)
     metal = [path for paths in tree.by_name.values() for path in paths if path.suffix == ".metal" and not (skip and skip.search(str(path)))]
     for path in metal:
         folders, files = tree.reach(path)
         reached |= files
         if path not in reached:
-            file = wrap(path, temporary, len(sources), before) if before else path
+            file = wrap(path, temporary, len(sources), before, defines) if before or defines else path
             sources.append(Source(str(path.relative_to(root)), file, [*tree.reach(path, tree.text(path) + included_lines(before))[0], path.parent]))
-    sources = [source for source in sources if root / source.name not in reached]
+    sources = [source for source in sources if source in joints or root / source.name not in reached]
     others = [path for paths in tree.by_name.values() for path in paths if not (skip and skip.search(str(path)))]
     headers = [path for path in others if path.suffix == ".h" and path not in reached and KERNEL.search(COMMENT.sub(" ", tree.text(path)))]
     for path in headers:
-        if "device" in tree.text(path):
+        if "device" in tree.text(path) and 'R"' not in tree.text(path):  # else a header of the host, whose strings are Metal
             folders = tree.reach(path, tree.text(path) + included_lines(before))[0]
-            sources.append(Source(str(path.relative_to(root)), wrap(path, temporary, len(sources), before), folders))
+            sources.append(Source(str(path.relative_to(root)), wrap(path, temporary, len(sources), before, defines), folders))
     for path in others:
         if path.suffix not in TEXT_SUFFIXES or path.stat().st_size > 4 << 20 or "test" in path.name:
             continue
@@ -167,7 +193,7 @@ def find_sources(root, temporary, skip, before):
             if PLACEHOLDER.search(body):
                 continue
             file = temporary / f"{path.stem}-{line}-{len(sources)}.metal"
-            file.write_text(body)
+            file.write_text(macros(defines) + "#line 1\n" + body)
             sources.append(Source(f"{path.relative_to(root)}:{line}", file, tree.reach(path, body)[0]))
     return sorted(sources, key=lambda source: source.name)
 
@@ -177,12 +203,12 @@ def compile_one(source, options, temporary, number):
     command = [options.compiler, "--clang", options.clang, "--include", options.headers, "--core", ROOT / "src", options.effort]
     for folder in [*source.folders, *options.include][:15]:
         command += ["-I", folder]
-    try:
-        done = subprocess.run([str(word) for word in [*command, "-o", output, source.path]], capture_output=True, text=True, check=False,
-                              timeout=options.timeout, errors="replace")
-        code, said = done.returncode, done.stderr
-    except subprocess.TimeoutExpired:
-        code, said = 1, f"{source.name}: error: took more than {options.timeout} s"
+    # A limit of processor time, which the compilers below it have as well: wall time says nothing on a busy machine.
+    limited = ["sh", "-c", f'ulimit -t {options.timeout}; exec "$@"', "sh", *command, "-o", output, source.path]
+    done = subprocess.run([str(word) for word in limited], capture_output=True, text=True, check=False, errors="replace")
+    code, said = done.returncode, done.stderr
+    if code != 0 and re.search(r"signal (?:9|24)|[Kk]illed|CPU time", f"signal {-code} {said}"):
+        said = f"{source.name}: error: took more than {options.timeout} s of processor time"
     listed, preprocessed = pathlib.Path(f"{output}.kernels"), pathlib.Path(f"{output}.ii")
     if code == 0:
         source.kernels = source.compiled = len(listed.read_text().splitlines())
@@ -256,6 +282,9 @@ def main():
     parser.add_argument("paths", nargs="*", type=pathlib.Path)
     parser.add_argument("--package", action="append", default=[])
     parser.add_argument("--include", "-I", action="append", default=[], type=pathlib.Path, help="a further folder for #include")
+    parser.add_argument("--define", "-D", action="append", default=[], metavar="NAME=VALUE", help="a macro in front of each source")
+    parser.add_argument("--joined", action="append", default=[], nargs="+", metavar="FILE",
+                        help="files that the package joins to one source, in this order; each use is one source")
     parser.add_argument("--before", action="append", default=[], metavar="HEADER",
                         help="what the package puts in front of each source, as an #include line would name it")
     parser.add_argument("--skip", type=re.compile, help="paths that match this pattern are left out")
@@ -266,7 +295,7 @@ def main():
     parser.add_argument("--code", dest="effort", action="store_const", const="-O0", default="-fsyntax-only",
                         help="generate code, too; else the source is checked and every template instantiated, but no code written")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--timeout", type=float, default=300)
+    parser.add_argument("--timeout", type=int, default=600, help="seconds of processor time for a source")
     parser.add_argument("--goal", type=float, default=95.0, help="percent of the kernels, those refused by name left out")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--verbose", action="store_true")
@@ -282,7 +311,7 @@ def main():
                 parser.error(f"{path} is not there")
             targets.append((path.name, path.resolve() if path.is_dir() else unpack(path, temporary / path.name)))
         for title, folder in targets:
-            sources = find_sources(folder, temporary, options.skip, options.before)
+            sources = find_sources(folder, temporary, options.skip, options.before, options.define, options.joined)
             if options.only:
                 sources = [source for source in sources if options.only.search(source.name)]
             results.append(run(title, sources, options, temporary))

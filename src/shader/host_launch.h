@@ -225,15 +225,15 @@ struct group_functions {
 };
 
 template <class... T> struct values;
-template <> struct values<> {};
+template <> struct values<> {
+  static inline values make() { return {}; }
+};
 template <class First, class... Rest> struct values<First, Rest...> {
   First first;
   values<Rest...> rest;
+  /* The types are given, for deduced ones would lose their __restrict. */
+  static inline values make(const First &first, const Rest &...rest) { return {first, values<Rest...>::make(rest...)}; }
 };
-inline values<> make_values() { return {}; }
-template <class First, class... Rest> inline values<First, Rest...> make_values(const First &first, const Rest &...rest) {
-  return {first, make_values(rest...)};
-}
 
 /* ---- the loops ---- */
 template <class Kernel, bool Parallel, auto *Function, class... Roles> struct launch_of;
@@ -369,7 +369,7 @@ template <class... P, bool Parallel, auto *Function, class... Roles> struct laun
   }
 
   static inline void run_groups(const mps_host_dispatch &d, const group_functions &functions) {
-    group_context g = {d, {}, make_values(Roles::template hold<P>(d)...)};
+    group_context g = {d, {}, values<typename Roles::template held<P>...>::make(Roles::template hold<P>(d)...)};
     word bytes = 0;
     for (unsigned each : functions.bytes) bytes = each > bytes ? each : bytes;
     const word threads = static_cast<word>(d.group[0]) * d.group[1] * d.group[2];

@@ -47,6 +47,8 @@ constant float4 corner = float4(1, 2, 3, 4);
 constant float table[3] = {M_PI_F, M_E_F, INFINITY};
 constexpr constant bool flag = is_same_v<half4, vec<half, 4>>;
 static_assert(flag && sizeof(table) == 12, "constants");
+constexpr constant bool forward = true; // metal::forward comes with <metal_utility> alone
+static_assert(forward, "a program's own name");
 
 template <typename T>
 static T first_of(vec<T, 2> v) { return v.x; }
