@@ -399,7 +399,8 @@ mps_status mps_compiler_compile(const mps_compiler *compiler, const char *source
   size_t length;
   MPS_TRY(mps_file_read(preprocessed, out_text, &length));
   bool ptx = is_target(options, "nvptx");
-  mps_reader_options reader_options = {.mode = options->mode, .threadgroup_storage = ptx ? "static" : NULL};
+  mps_reader_options reader_options = {.mode = options->mode, .threadgroup_storage = ptx ? "static" : NULL,
+                                       .special = options->special};
   mps_status status = mps_reader_read(*out_text, length, &reader_options, out_reading);
   if (status == MPS_STATUS_OK) status = write_rewritten(rewritten, out_reading, options->table);
   if (status == MPS_STATUS_OK)

@@ -189,6 +189,23 @@ template <int Index> struct threadgroup_memory {
   }
 };
 
+/* An argument with [[function_constant(there)]]. One that is not there need not be bound; a kernel that looks at it all the same sees a null
+ * pointer, or zeros. */
+template <bool There, class Role> struct present : Role {};
+template <class P> struct absent {
+  static inline P give() { return P(); }
+};
+template <class T> struct absent<T &> {
+  static inline T &give() {
+    alignas(T) static unsigned char zeros[sizeof(T)];
+    return *reinterpret_cast<T *>(zeros);
+  }
+};
+template <class Role> struct present<false, Role> : id_role {
+  static constexpr bool local = false;
+  template <class P, class C> static inline P give(no_value, const place<C> &, const mps_host_dispatch &) { return absent<P>::give(); }
+};
+
 template <bool Wide> struct counter { typedef unsigned type; };
 template <> struct counter<true> { typedef word type; };
 

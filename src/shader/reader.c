@@ -152,7 +152,7 @@ static void rewrite_word(reader *r, uint32_t index) {
   } else if (token_is(r, index, "coherent") && token_punct(r, index + 1, '(') && token_punct(r, index + 3, ')')) {
     mps_reader_blank(r, index, index + 4); /* coherent(system) and its like: all memory is */
   } else if (token_is(r, index, "is_function_constant_defined")) {
-    r->edits[index].text = "!sizeof"; /* none is: its constants keep their zero */
+    r->edits[index].text = mps_reader_constant_defined(r, index) ? "!!sizeof" : "!sizeof";
   } else {
     for (size_t i = 0; i < sizeof vanishing / sizeof *vanishing; i++)
       if (token_is(r, index, vanishing[i])) r->edits[index].text = "";
@@ -285,6 +285,7 @@ static void reader_fini(reader *r) {
   MPS_ARRAY_FINI(&r->templates);
   MPS_ARRAY_FINI(&r->kernels);
   MPS_ARRAY_FINI(&r->constants);
+  MPS_ARRAY_FINI(&r->constant_places);
   free(r->edits);
   free(r->partner);
   mps_token_list_free(&r->list);
@@ -299,6 +300,7 @@ mps_status mps_reader_read(const char *text, size_t length, const mps_reader_opt
   if (!r.edits || !r.partner) r.status = mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "out of memory: %u tokens of shader source", r.list.count);
   if (r.status == MPS_STATUS_OK) match_brackets(&r);
   if (r.status == MPS_STATUS_OK) check_pragmas(&r);
+  if (r.status == MPS_STATUS_OK) mps_reader_find_constants(&r);
   if (r.status == MPS_STATUS_OK) rewrite_tokens(&r);
   if (r.status == MPS_STATUS_OK) mps_reader_overloads(&r);
   if (r.status == MPS_STATUS_OK) mps_reader_walk(&r);
@@ -319,6 +321,19 @@ mps_status mps_reader_read(const char *text, size_t length, const mps_reader_opt
   }
   reader_fini(&r);
   return status;
+}
+
+mps_status mps_reading_unchanged(const char *text, size_t length, mps_reading *out_reading) {
+  *out_reading = (mps_reading){.output = strndup(text, length), .length = length};
+  MPS_TRY(mps_lex(text, length, &out_reading->tokens));
+  const mps_token_list *list = &out_reading->tokens;
+  out_reading->positions = malloc((list->count + (size_t)1) * sizeof *out_reading->positions);
+  if (!out_reading->output || !out_reading->positions) {
+    mps_reading_free(out_reading);
+    return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "out of memory: %zu bytes of shader source", length);
+  }
+  for (uint32_t i = 0; i <= list->count; i++) out_reading->positions[i] = list->tokens[i].start;
+  return MPS_STATUS_OK;
 }
 
 void mps_reading_free(mps_reading *reading) {

@@ -21,6 +21,7 @@ typedef struct mps_token_edit {
 typedef struct kernel_parameter {
   const char *role;  /* "buffer", "grid_position", ...; NULL: buffer or threadgroup memory without an index */
   const char *index; /* text of the index; NULL: none written */
+  const char *condition; /* text in [[function_constant(...)]]: it is there if that is true; NULL: always */
   uint32_t first_token;
   bool pointer, constant, threadgroup;
 } kernel_parameter;
@@ -43,11 +44,19 @@ typedef struct declaration {
   bool function, is_kernel, is_template, instantiation, specialization;
 } declaration;
 
+/* A function constant's declaration; reader.constants has its name and index at the same place. */
+typedef struct constant_place {
+  uint32_t name, group; /* tokens: the name, and the '[' of its attributes */
+  const mps_function_constant *value; /* NULL: it has none */
+  bool asked; /* is_function_constant_defined(it) is somewhere in the source */
+} constant_place;
+
 enum { REACH_BARRIER = 1, REACH_SIMDGROUP = 2, REACH_THREADGROUP = 4 };
 
 /* What a name may stand for, over all declarations of that name. */
 typedef struct name_node {
   uint32_t flags; /* REACH_* */
+  bool visited;   /* by mps_reader_require_constants */
   MPS_ARRAY(uint32_t) declarations;
 } name_node;
 
@@ -62,6 +71,7 @@ typedef struct reader {
   MPS_ARRAY(kernel_template) templates;
   MPS_ARRAY(mps_reader_kernel) kernels;
   MPS_ARRAY(mps_reader_constant) constants;
+  MPS_ARRAY(constant_place) constant_places;
   MPS_ARRAY(name_node) nodes;
   mps_map names; /* name -> index in nodes + 1 */
   uint32_t loop_count; /* loops in which threads of a simdgroup meet */
@@ -110,13 +120,27 @@ void mps_reader_overloads(reader *r);
 
 /* ---- reader_kernel.c: attributes, parameters, entries ---- */
 void mps_reader_kernel_definition(reader *r, uint32_t declaration_index);
-/* Attributes of anything else: function constants are recorded, Metal's own are removed. */
+/* Attributes of anything else: function constants get their values, Metal's own are removed. */
 void mps_reader_plain_attributes(reader *r, uint32_t begin, uint32_t end);
+
+/* ---- reader_constant.c: function constants ---- */
+/* Finds them all, and gives them the values of options->special. */
+void mps_reader_find_constants(reader *r);
+/* The initializer of the constant whose attributes open at `group`; NULL if it declares none. */
+const char *mps_reader_constant_text(reader *r, uint32_t group);
+/* The token is the word is_function_constant_defined: true if the constant asked for has a value. */
+bool mps_reader_constant_defined(const reader *r, uint32_t index);
+/* Fails where tokens [begin, end), and all that they may come to, name a constant that needs a value and has none. */
+void mps_reader_require_constants(reader *r, uint32_t begin, uint32_t end);
+/* The value of whole numbers with + - * and parentheses; false if there is anything else. */
+bool mps_reader_number(const reader *r, uint32_t begin, uint32_t end, uint32_t *out);
 
 /* ---- reader_reach.c: which kernels come to a barrier, a simdgroup function or threadgroup memory ---- */
 void mps_reader_reach_build(reader *r);
 /* REACH_* over every name in tokens [begin, end). */
 uint32_t mps_reader_reach(reader *r, uint32_t begin, uint32_t end);
+/* All declarations of the name that the token is; NULL when there is none outside of the standard library. */
+name_node *mps_reader_find_node(const reader *r, uint32_t token);
 void mps_reader_reach_free(reader *r);
 
 /* ---- reader_component.c: operators that assign to a vector's component ---- */

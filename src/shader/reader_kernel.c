@@ -66,30 +66,18 @@ static bool visit_attributes(reader *r, uint32_t group, attribute_visitor visit,
 }
 
 /* ---- plain declarations ---- */
-static void visit_plain(reader *r, void *context, uint32_t name, uint32_t begin, uint32_t end) {
-  uint32_t group = *(const uint32_t *)context;
-  if (!token_is(r, name, "function_constant")) return;
-  if (!token_word(r, group - 1)) return;
-  mps_status status = MPS_ARRAY_RESERVE(&r->constants, 1);
-  if (status != MPS_STATUS_OK) {
-    r->status = status;
-    return;
-  }
-  const mps_token *t = &r->list.tokens[group - 1];
-  mps_reader_constant constant = {.name = strndup(r->list.text + t->start, t->length)};
-  constant.index = (uint32_t)strtoul(mps_reader_render(r, begin, end), NULL, 0);
-  if (!constant.name) r->status = mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "out of memory while reading a shader");
-  else MPS_ARRAY_PUSH(&r->constants, constant);
+static void visit_nothing(reader *r, void *context, uint32_t name, uint32_t begin, uint32_t end) {
+  (void)r, (void)context, (void)name, (void)begin, (void)end;
 }
 
 void mps_reader_plain_attributes(reader *r, uint32_t begin, uint32_t end) {
   for (uint32_t i = begin; i < end; i++) {
     if (!token_attribute(r, i)) continue;
-    size_t constants = r->constants.count;
     uint32_t group = i, close = r->partner[i];
-    if (visit_attributes(r, group, visit_plain, &group)) {
+    if (visit_attributes(r, group, visit_nothing, NULL)) {
+      const char *initializer = mps_reader_constant_text(r, group);
       mps_reader_blank(r, group, close + 1);
-      if (r->constants.count > constants) r->edits[group].text = "{}"; /* unset: zero */
+      if (initializer) r->edits[group].text = initializer;
     }
     i = close;
   }
@@ -131,7 +119,8 @@ static void visit_parameter(reader *r, void *context, uint32_t name, uint32_t be
     if (roles[i].indexed) p->index = mps_reader_render(r, begin, end);
     return;
   }
-  if (!token_is(r, name, "function_constant"))
+  if (token_is(r, name, "function_constant")) p->condition = mps_reader_render(r, begin, end);
+  else
     mps_reader_fail(r, name, "'%.*s' is not an attribute of a kernel's parameter that OpenMPS knows", (int)r->list.tokens[name].length,
                     r->list.text + r->list.tokens[name].start);
 }
@@ -175,6 +164,11 @@ static void read_parameters(reader *r, uint32_t open, parameter_list *out) {
   }
 }
 
+/* False if the kernel of this name is not wanted. */
+static bool is_wanted(const reader *r, const char *host_name) {
+  return !r->options->special || strcmp(r->options->special->function, host_name) == 0;
+}
+
 /* True if an explicit index equals `index`. */
 static bool index_taken(const parameter_list *list, bool threadgroup, unsigned index) {
   for (size_t i = 0; i < list->count; i++) {
@@ -204,8 +198,9 @@ static const char *assign_roles(reader *r, uint32_t kernel, parameter_list *list
       role = p->threadgroup ? "threadgroup_memory" : "buffer";
     }
     if (p->constant && strcmp(role, "buffer") == 0) role = "constant_buffer";
-    if (index) text = mps_reader_text(r, "%s, ::mps_host::%s<(%s)>", text, role, index);
-    else text = mps_reader_text(r, "%s, ::mps_host::%s", text, role);
+    const char *role_text = index ? mps_reader_text(r, "::mps_host::%s<(%s)>", role, index) : mps_reader_text(r, "::mps_host::%s", role);
+    if (p->condition) role_text = mps_reader_text(r, "::mps_host::present<(%s), %s>", p->condition, role_text);
+    text = mps_reader_text(r, "%s, %s", text, role_text);
   }
   return text;
 }
@@ -306,7 +301,13 @@ static void instantiate(reader *r, const declaration *d, const kernel_attributes
   parameter_list written = {0};
   if (parameters) read_parameters(r, parameters, &written);
   if (!from && !parameters) mps_reader_fail(r, name, "the template of this kernel is not defined before its instantiation");
-  if (r->status == MPS_STATUS_OK && r->options->mode == MPS_READER_HOST && attributes->host_name) {
+  bool exported = r->options->mode == MPS_READER_HOST && attributes->host_name;
+  if (r->status == MPS_STATUS_OK && exported && !is_wanted(r, attributes->host_name)) {
+    mps_reader_blank(r, d->begin, d->end);
+  } else if (r->status == MPS_STATUS_OK && exported) {
+    if (r->options->special) mps_reader_require_constants(r, d->begin, d->end);
+    if (r->options->special && from)
+      mps_reader_require_constants(r, r->declarations.items[from->declaration].begin, r->declarations.items[from->declaration].end);
     uint32_t reach = mps_reader_reach(r, d->begin, d->end);
     if (from) {
       const declaration *t = &r->declarations.items[from->declaration];
@@ -356,6 +357,8 @@ static void export_plain(reader *r, const declaration *d, const kernel_attribute
   if (d->specialization && !attributes->host_name) return;
   const mps_token *name = &r->list.tokens[d->name];
   const char *host_name = attributes->host_name ? attributes->host_name : mps_reader_text(r, "%.*s", (int)name->length, r->list.text + name->start);
+  if (!is_wanted(r, host_name)) return;
+  if (r->options->special) mps_reader_require_constants(r, d->begin, d->end);
   uint32_t reach = mps_reader_reach(r, d->begin, d->end);
   for (size_t i = 0; i < parameters->count; i++)
     if (parameters->items[i].threadgroup) reach |= REACH_THREADGROUP;

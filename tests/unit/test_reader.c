@@ -234,6 +234,44 @@ static void finds_function_constants(void) {
   check_contains("const bool flag {}; const int n = !sizeof(flag) ? 1 : 2;");
 }
 
+/* Reads with values for the constants of kernel `function`. */
+static mps_status specialize(const char *source, const char *function, const mps_function_constant *values, uint32_t count) {
+  const mps_specialization special = {function, values, count};
+  mps_reading_free(&reading);
+  return mps_reader_read(source, strlen(source), &(mps_reader_options){.special = &special}, &reading);
+}
+
+static void gives_function_constants_values(void) {
+  const float real = -1.5f;
+  const int64_t least = INT64_MIN;
+  const uint16_t pair[2] = {0x3c00, 0xc000};
+  const mps_function_constant values[] = {{.index = 7, .type = MPS_CONSTANT_FLOAT, .value = &real}, {.name = "l", .type = MPS_CONSTANT_LONG, .value = &least},
+                                          {.index = 8, .type = MPS_CONSTANT_HALF, .components = 2, .value = pair}};
+  static const char text[] = "constant float x [[function_constant(2 * (3 + 1) - 1)]];\ntypedef int64_t wide;\nconstant wide l [[function_constant(1)]];\n"
+                             "constant metal::vec<half, 2> v [[function_constant(8)]];\nconstant int unset [[function_constant(9)]];\n"
+                             "constant float y = is_function_constant_defined(x) ? x : 1;\n"
+                             "template <typename T> kernel void t(device T *a) { a[0] = unset; }\n"
+                             "template [[host_name(\"t_f\")]] kernel void t<float>(device float *);\n"
+                             "kernel void f(device float *a [[buffer(0), function_constant(x)]]) { a[0] = y; }\nkernel void g(device int *a) { }";
+  CHECK_OK(specialize(text, "f", values, 3));
+  CHECK_INT(reading.kernel_count, 1);
+  CHECK_INT(reading.constants[0].index, 7);
+  check_contains("const float x = ::as_type<float>(static_cast<uint>(0xbfc00000u))");
+  check_contains("const wide l = static_cast<long>(0x8000000000000000ul);");
+  check_contains("v = ::metal::half2(::as_type<half>(static_cast<ushort>(0x3c00u)), ::as_type<half>(static_cast<ushort>(0xc000u)));");
+  check_contains("const int unset {}; const float y = !!sizeof(x) ? x : 1;");
+  check_contains("::mps_host::present<(x), ::mps_host::buffer<(0)>>");
+  CHECK_STATUS(specialize(text, "t_f", values, 3), MPS_STATUS_INVALID_ARGUMENT);
+  CHECK_STRING(mps_error_message(), "kernel 't_f' uses the function constant 'unset' (index 9) at :7, which has no value: give it one, or have the "
+               "source ask is_function_constant_defined(unset)");
+  const char *derived = "constant int a [[function_constant(0)]];\nconstant int b = a + 1;\nint g() { return b; }\nkernel void f(device int *o) { *o = g(); }";
+  CHECK_STATUS(specialize(derived, "f", NULL, 0), MPS_STATUS_INVALID_ARGUMENT);
+  CHECK_OK(specialize("constant int a [[function_constant(0)]];\nkernel void f(device S *o) { o->a = is_function_constant_defined(a); }", "f", NULL, 0));
+  CHECK_STATUS(specialize("constant S s [[function_constant(7)]];", "f", values, 1), MPS_STATUS_INVALID_ARGUMENT);
+  CHECK_STRING(mps_error_message(), "the function constant with index 7 cannot get a value: the type that :1 declares it with is neither a scalar nor a "
+               "vector of 2 to 4 scalars");
+}
+
 static uint32_t flags_of(const char *source) {
   rewrite(source);
   return reading.kernel_count ? reading.kernels[reading.kernel_count - 1].flags : 99;
@@ -342,6 +380,7 @@ int main(void) {
   RUN(names_components);
   RUN(drops_what_hosts_do_not_need);
   RUN(finds_function_constants);
+  RUN(gives_function_constants_values);
   RUN(reaches_barriers);
   RUN(refuses_with_place);
   RUN(survives_cut_sources);
