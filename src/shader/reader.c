@@ -286,6 +286,7 @@ static void reader_fini(reader *r) {
   MPS_ARRAY_FINI(&r->kernels);
   MPS_ARRAY_FINI(&r->constants);
   MPS_ARRAY_FINI(&r->constant_places);
+  MPS_ARRAY_FINI(&r->exported);
   free(r->edits);
   free(r->partner);
   mps_token_list_free(&r->list);
@@ -300,6 +301,7 @@ mps_status mps_reader_read(const char *text, size_t length, const mps_reader_opt
   if (!r.edits || !r.partner) r.status = mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "out of memory: %u tokens of shader source", r.list.count);
   if (r.status == MPS_STATUS_OK) match_brackets(&r);
   if (r.status == MPS_STATUS_OK) check_pragmas(&r);
+  if (r.status == MPS_STATUS_OK) mps_reader_check_words(&r);
   if (r.status == MPS_STATUS_OK) mps_reader_find_constants(&r);
   if (r.status == MPS_STATUS_OK) rewrite_tokens(&r);
   if (r.status == MPS_STATUS_OK) mps_reader_overloads(&r);
@@ -324,8 +326,10 @@ mps_status mps_reader_read(const char *text, size_t length, const mps_reader_opt
 }
 
 mps_status mps_reading_unchanged(const char *text, size_t length, mps_reading *out_reading) {
-  *out_reading = (mps_reading){.output = strndup(text, length), .length = length};
+  *out_reading = (mps_reading){0};
   MPS_TRY(mps_lex(text, length, &out_reading->tokens));
+  out_reading->output = strndup(text, length);
+  out_reading->length = length;
   const mps_token_list *list = &out_reading->tokens;
   out_reading->positions = malloc((list->count + (size_t)1) * sizeof *out_reading->positions);
   if (!out_reading->output || !out_reading->positions) {

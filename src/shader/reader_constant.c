@@ -133,8 +133,7 @@ static bool is_qualifier(const reader *r, uint32_t i) {
   return false;
 }
 
-/* Where the type begins that `using word = type;` or `typedef type word;` gives the word; 0: nowhere. */
-static uint32_t find_alias(const reader *r, uint32_t word) {
+uint32_t mps_reader_find_alias(const reader *r, uint32_t word) {
   for (uint32_t i = 0; i < word; i++) {
     if (token_is(r, i, "using") && token_same(r, i + 1, word) && token_punct(r, i + 2, '=')) return i + 3;
     if (!token_is(r, i, "typedef")) continue;
@@ -169,7 +168,7 @@ static bool read_type(const reader *r, uint32_t i, unsigned depth, mps_constant_
   if (!token_word(r, i)) return false;
   const mps_token *t = &r->list.tokens[i];
   if (mps_constant_type_read(r->list.text + t->start, t->length, out_type, out_components)) return true;
-  uint32_t alias = depth > 0 ? find_alias(r, i) : 0;
+  uint32_t alias = depth > 0 ? mps_reader_find_alias(r, i) : 0;
   return alias && read_type(r, alias, depth - 1, out_type, out_components);
 }
 

@@ -22,7 +22,9 @@ typedef struct kernel_parameter {
   const char *role;  /* "buffer", "grid_position", ...; NULL: buffer or threadgroup memory without an index */
   const char *index; /* text of the index; NULL: none written */
   const char *condition; /* text in [[function_constant(...)]]: it is there if that is true; NULL: always */
-  uint32_t first_token;
+  uint32_t first_token, end_token;
+  uint32_t attribute; /* token that names the index's kind */
+  uint32_t number;    /* the index; MPS_READER_NO_INDEX: not known here */
   bool pointer, constant, threadgroup;
 } kernel_parameter;
 
@@ -41,6 +43,7 @@ typedef struct declaration {
   uint32_t begin, head, body, end;
   uint32_t name;         /* token, 0 = none */
   uint32_t parameters;   /* the function's '(' or 0 */
+  uint32_t scope;        /* the namespace's '{' + 1, 0 = none */
   bool function, is_kernel, is_template, instantiation, specialization;
 } declaration;
 
@@ -52,6 +55,13 @@ typedef struct constant_place {
 } constant_place;
 
 enum { REACH_BARRIER = 1, REACH_SIMDGROUP = 2, REACH_THREADGROUP = 4 };
+
+/* A kernel that is told to the host. */
+typedef struct exported_kernel {
+  const char *name;
+  uint32_t token;
+  uint32_t scope; /* of a kernel that has its own name; 0 = one of the whole source, as each host_name is */
+} exported_kernel;
 
 /* What a name may stand for, over all declarations of that name. */
 typedef struct name_node {
@@ -72,6 +82,7 @@ typedef struct reader {
   MPS_ARRAY(mps_reader_kernel) kernels;
   MPS_ARRAY(mps_reader_constant) constants;
   MPS_ARRAY(constant_place) constant_places;
+  MPS_ARRAY(exported_kernel) exported;
   MPS_ARRAY(name_node) nodes;
   mps_map names; /* name -> index in nodes + 1 */
   uint32_t loop_count; /* loops in which threads of a simdgroup meet */
@@ -123,6 +134,14 @@ void mps_reader_kernel_definition(reader *r, uint32_t declaration_index);
 /* Attributes of anything else: function constants get their values, Metal's own are removed. */
 void mps_reader_plain_attributes(reader *r, uint32_t begin, uint32_t end);
 
+/* ---- reader_check.c: what Metal refuses ---- */
+void mps_reader_check_words(reader *r);
+void mps_reader_check_statics(reader *r, const declaration *d);
+/* A kernel's definition: its result, indices and address spaces. */
+void mps_reader_check_kernel(reader *r, const declaration *d, const parameter_list *parameters);
+/* Remembers a kernel's name, which must be new in its scope. */
+void mps_reader_check_name(reader *r, uint32_t token, const char *host_name, uint32_t scope);
+
 /* ---- reader_constant.c: function constants ---- */
 /* Finds them all, and gives them the values of options->special. */
 void mps_reader_find_constants(reader *r);
@@ -132,6 +151,8 @@ const char *mps_reader_constant_text(reader *r, uint32_t group);
 bool mps_reader_constant_defined(const reader *r, uint32_t index);
 /* Fails where tokens [begin, end), and all that they may come to, name a constant that needs a value and has none. */
 void mps_reader_require_constants(reader *r, uint32_t begin, uint32_t end);
+/* Where the type begins that `using word = type;` or `typedef type word;` gives the word; 0: nowhere. */
+uint32_t mps_reader_find_alias(const reader *r, uint32_t word);
 /* The value of whole numbers with + - * and parentheses; false if there is anything else. */
 bool mps_reader_number(const reader *r, uint32_t begin, uint32_t end, uint32_t *out);
 

@@ -116,17 +116,23 @@ static void visit_parameter(reader *r, void *context, uint32_t name, uint32_t be
   for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
     if (!token_is(r, name, roles[i].attribute)) continue;
     p->role = roles[i].role;
-    if (roles[i].indexed) p->index = mps_reader_render(r, begin, end);
+    if (roles[i].indexed) {
+      p->index = mps_reader_render(r, begin, end);
+      p->attribute = name;
+      if (!mps_reader_number(r, begin, end, &p->number)) p->number = MPS_READER_NO_INDEX;
+    }
     return;
   }
-  if (token_is(r, name, "function_constant")) p->condition = mps_reader_render(r, begin, end);
+  if (token_is(r, name, "texture") || token_is(r, name, "sampler"))
+    mps_reader_fail(r, name, "textures and their samplers are not supported yet");
+  else if (token_is(r, name, "function_constant")) p->condition = mps_reader_render(r, begin, end);
   else
     mps_reader_fail(r, name, "'%.*s' is not an attribute of a kernel's parameter that OpenMPS knows", (int)r->list.tokens[name].length,
                     r->list.text + r->list.tokens[name].start);
 }
 
 static kernel_parameter read_parameter(reader *r, uint32_t begin, uint32_t end) {
-  kernel_parameter p = {.first_token = begin};
+  kernel_parameter p = {.first_token = begin, .end_token = end};
   for (uint32_t i = begin; i < end; i++) {
     char c = token_first(r, i);
     if (token_attribute(r, i)) {
@@ -302,6 +308,7 @@ static void instantiate(reader *r, const declaration *d, const kernel_attributes
   if (parameters) read_parameters(r, parameters, &written);
   if (!from && !parameters) mps_reader_fail(r, name, "the template of this kernel is not defined before its instantiation");
   bool exported = r->options->mode == MPS_READER_HOST && attributes->host_name;
+  if (r->status == MPS_STATUS_OK && exported) mps_reader_check_name(r, name, attributes->host_name, 0);
   if (r->status == MPS_STATUS_OK && exported && !is_wanted(r, attributes->host_name)) {
     mps_reader_blank(r, d->begin, d->end);
   } else if (r->status == MPS_STATUS_OK && exported) {
@@ -357,6 +364,7 @@ static void export_plain(reader *r, const declaration *d, const kernel_attribute
   if (d->specialization && !attributes->host_name) return;
   const mps_token *name = &r->list.tokens[d->name];
   const char *host_name = attributes->host_name ? attributes->host_name : mps_reader_text(r, "%.*s", (int)name->length, r->list.text + name->start);
+  mps_reader_check_name(r, d->name, host_name, attributes->host_name ? 0 : d->scope);
   if (!is_wanted(r, host_name)) return;
   if (r->options->special) mps_reader_require_constants(r, d->begin, d->end);
   uint32_t reach = mps_reader_reach(r, d->begin, d->end);
@@ -394,6 +402,7 @@ void mps_reader_kernel_definition(reader *r, uint32_t declaration_index) {
   blank_kernel_word(r, d->head, head_end, internal ? "static " : "");
   parameter_list parameters = {0};
   read_parameters(r, d->parameters, &parameters);
+  mps_reader_check_kernel(r, d, &parameters);
   if (r->status == MPS_STATUS_OK && d->function) {
     mps_reader_plain_attributes(r, d->body, d->end);
     if (d->is_template) remember_template(r, declaration_index, &attributes, &parameters);

@@ -43,7 +43,8 @@ mps_status mps_specialization_check(const mps_specialization *s) {
       return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "the function constant %s has %u components; vectors have 2 to 4, a scalar 1", which,
                            c->components);
     if (!c->value) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "the value of the function constant %s is NULL", which);
-    if (c->name && !c->name[0]) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "function constant number %u has an empty name; NULL means that its index counts", i);
+    if (c->name && !c->name[0])
+      return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "the name of value number %u of the function constants is empty; NULL means that its index counts", i);
   }
   return MPS_STATUS_OK;
 }
