@@ -136,6 +136,18 @@ static bool declares_object(const reader *r, uint32_t index) {
   return false;
 }
 
+/* Vectors have an assignment of their own (metal_vector), and a union of them would have none. */
+static void assign_union(reader *r, uint32_t index) {
+  uint32_t open = index + 2, close = r->partner[open];
+  for (uint32_t i = open; i < close; i++)
+    if (token_is(r, i, "operator")) return;
+  const mps_token *name = &r->list.tokens[index + 1];
+  const char *text = r->list.text + name->start;
+  int length = (int)name->length;
+  r->edits[close].before = mps_reader_text(r, "%.*s &operator=(const %.*s &mps_other) { __builtin_memcpy(this, &mps_other, sizeof(*this)); return *this; } ",
+                                           length, text, length, text);
+}
+
 static void rewrite_word(reader *r, uint32_t index) {
   static const char *const vanishing[] = {"device", "thread", "threadgroup", "threadgroup_imageblock", "ray_data", "object_data", "vertex",
                                           "fragment"};
@@ -143,6 +155,8 @@ static void rewrite_word(reader *r, uint32_t index) {
     char before = token_first(r, index - 1);
     if (before == '.' || (before == ':' && r->list.tokens[index - 1].length == 2) || token_is(r, index - 1, "->")) return;
   }
+  if (token_is(r, index, "union") && token_word(r, index + 1) && token_punct(r, index + 2, '{') && !r->list.tokens[index].system)
+    assign_union(r, index);
   if (token_is(r, index, "asm") || token_is(r, index, "__asm__") || token_is(r, index, "__asm")) {
     mps_reader_fail(r, index, "inline assembly is not Metal");
   } else if (token_is(r, index, "constant")) {
