@@ -409,8 +409,9 @@ template <class... P, bool Parallel, auto *Function, class... Roles> struct laun
   }
 #endif
 
-  static constexpr mps_host_function row(const char *name, mps_host_entry entry, unsigned max_threads, unsigned flags) {
-    return {name, entry, buffer_count(), max_threads ? max_threads : 1024u, 0u, flags | (wide ? 4u : 0u), buffer_mask(), 0u};
+  /* `shared`: bytes of threadgroup variables. */
+  static constexpr mps_host_function row(const char *name, mps_host_entry entry, unsigned max_threads, unsigned flags, unsigned shared = 0) {
+    return {name, entry, buffer_count(), max_threads ? max_threads : 1024u, shared, flags | (wide ? 4u : 0u), buffer_mask(), 0u};
   }
 };
 

@@ -35,6 +35,7 @@ typedef struct kernel_template {
   uint32_t name_token;
   uint32_t declaration; /* index in reader.declarations */
   const char *max_threads;
+  bool shared; /* mps_shared_<declaration> is behind it */
   parameter_list parameters;
 } kernel_template;
 
@@ -163,6 +164,10 @@ uint32_t mps_reader_reach(reader *r, uint32_t begin, uint32_t end);
 /* All declarations of the name that the token is; NULL when there is none outside of the standard library. */
 name_node *mps_reader_find_node(const reader *r, uint32_t token);
 void mps_reader_reach_free(reader *r);
+
+/* ---- reader_shared.c: threadgroup variables ---- */
+/* The text of a function mps_shared_<number> that tells the bytes of the kernel's threadgroup variables; NULL: it has none that can be counted. */
+const char *mps_reader_shared(reader *r, const declaration *d, uint32_t number);
 
 /* ---- reader_component.c: operators that assign to a vector's component ---- */
 void mps_reader_components(reader *r, const declaration *d);

@@ -211,8 +211,9 @@ static const char *assign_roles(reader *r, uint32_t kernel, parameter_list *list
   return text;
 }
 
-/* Records the kernel and returns the text of its entry and row, to stand where `pointer` is in scope. */
-static const char *entry_text(reader *r, const char *host_name, const char *max_threads, uint32_t reach, const char *roles_text) {
+/* Records the kernel and returns the text of its entry and row, to stand where `pointer` is in scope. `shared`: what tells the bytes of its
+ * threadgroup variables; NULL: none. */
+static const char *entry_text(reader *r, const char *host_name, const char *max_threads, uint32_t reach, const char *roles_text, const char *shared) {
   unsigned n = (unsigned)r->kernels.count;
   uint32_t flags = (reach & REACH_BARRIER ? FLAG_BARRIER : 0) | (reach & REACH_SIMDGROUP ? FLAG_SIMDGROUP : 0);
   mps_reader_kernel kernel = {.name = strdup(host_name), .flags = flags};
@@ -228,9 +229,10 @@ static const char *entry_text(reader *r, const char *host_name, const char *max_
   return mps_reader_text(r,
     " using mps_launch_%u = ::mps_host::launch<mps_pointer_%u, ::mps_host::parallel(%u, %s)%s>;"
     "%s static void mps_entry_%u(const ::mps_host_dispatch *d) { %s; }"
-    " static const ::mps_host_function mps_row_%u = mps_launch_%u::row(\"%s\", mps_entry_%u, %s, %uu);"
+    " static const ::mps_host_function mps_row_%u = mps_launch_%u::row(\"%s\", mps_entry_%u, %s, %uu%s%s);"
     " static const ::mps_host_function *const mps_listed_%u __attribute__((used, section(\"mps_functions\"))) = &mps_row_%u;",
-    n, n, n, reach ? "false" : "true", roles_text, groups, n, run, n, n, host_name, n, max_threads ? max_threads : "0", flags, n, n);
+    n, n, n, reach ? "false" : "true", roles_text, groups, n, run, n, n, host_name, n, max_threads ? max_threads : "0", flags, shared ? ", " : "",
+    shared ? shared : "", n, n);
 }
 
 /* Blanks attributes between begin and end (outside of parentheses) and reads them. */
@@ -332,7 +334,11 @@ static void instantiate(reader *r, const declaration *d, const kernel_attributes
     }
     const char *full_name = mps_reader_text(r, "%s%s", global ? "::" : "", mps_reader_render(r, name, finish));
     unsigned n = (unsigned)r->kernels.count;
-    const char *entry = entry_text(r, attributes->host_name, max_threads, reach, assign_roles(r, simple, &chosen));
+    const char *shared = NULL;
+    if (from && from->shared && token_punct(r, simple + 1, '<'))
+      shared = mps_reader_text(r, "%smps_shared_%u%s()", mps_reader_render(r, name, simple), from->declaration,
+                               mps_reader_render(r, simple + 1, finish));
+    const char *entry = entry_text(r, attributes->host_name, max_threads, reach, assign_roles(r, simple, &chosen), shared);
     r->edits[d->begin].text = "static constexpr";
     mps_reader_blank(r, name, finish);
     r->edits[name].text = mps_reader_text(r, "(*mps_pointer_%u)", n);
@@ -352,9 +358,12 @@ static void remember_template(reader *r, uint32_t declaration_index, const kerne
                        .max_threads = attributes->max_threads};
   memcpy(&t.parameters, parameters, sizeof t.parameters);
   memset(parameters, 0, sizeof *parameters);
+  const declaration *d = &r->declarations.items[declaration_index];
+  const char *shared = r->options->mode == MPS_READER_HOST ? mps_reader_shared(r, d, declaration_index) : NULL;
+  t.shared = shared != NULL;
+  if (shared) mps_reader_append(r, d->end - 1, shared);
   MPS_ARRAY_PUSH(&r->templates, t);
   if (!attributes->max_threads || r->options->mode != MPS_READER_HOST) return;
-  const declaration *d = &r->declarations.items[declaration_index];
   mps_reader_append(r, d->end - 1, mps_reader_text(r, " %s static constexpr unsigned mps_threads_%u() { return %s; }",
                                                    mps_reader_render(r, d->begin, d->head), declaration_index, attributes->max_threads));
 }
@@ -376,7 +385,10 @@ static void export_plain(reader *r, const declaration *d, const kernel_attribute
   const char *full_name = mps_reader_render(r, begin, finish);
   const char *types = mps_reader_render(r, d->parameters, r->partner[d->parameters] + 1); /* Metal may have a function of that name */
   mps_reader_append(r, d->end - 1, mps_reader_text(r, " static constexpr void (*mps_pointer_%u)%s = &%s;", n, types, full_name));
-  mps_reader_append(r, d->end - 1, entry_text(r, host_name, attributes->max_threads, reach, assign_roles(r, d->name, parameters)));
+  uint32_t number = (uint32_t)(d - r->declarations.items);
+  const char *shared = mps_reader_shared(r, d, number), *call = shared ? mps_reader_text(r, "mps_shared_%u()", number) : NULL;
+  if (shared) mps_reader_append(r, d->end - 1, shared);
+  mps_reader_append(r, d->end - 1, entry_text(r, host_name, attributes->max_threads, reach, assign_roles(r, d->name, parameters), call));
 }
 
 void mps_reader_kernel_definition(reader *r, uint32_t declaration_index) {

@@ -179,6 +179,23 @@ static void limits_threads_of_templates(void) {
   check_contains("row(\"x\", mps_entry_0, mps_threads_0< float , 4 >(), 0u)");
 }
 
+/* A function adds up the sizes of a kernel's threadgroup variables; it takes along the statements that they speak of, and no others. */
+static void counts_threadgroup_variables(void) {
+  rewrite("kernel void f(uint i [[thread_position_in_grid]]) { threadgroup float a[4], b; }");
+  check_contains("static constexpr unsigned mps_shared_0() { unsigned mps_bytes = 0; { struct mps_part { float a [ 4 ] , b; }; "
+                 "mps_bytes += 0 + sizeof(mps_part::a) + sizeof(mps_part::b); } return mps_bytes; }");
+  check_contains("row(\"f\", mps_entry_0, 0, 0u, mps_shared_0())");
+  rewrite("template <typename T, int N> kernel void f(device T *o) {\n"
+          "  int other = o[0]; static constexpr int M = N * 2; if (other) { T M2 = N; } else { o[1] = 2; } using V = vec<T, 4>;\n"
+          "  struct pair { V v; int n; }; for (int i = 0; i < 2; i++) { constexpr int K = M + 1; threadgroup pair a[K]; } return; }\n"
+          "template [[host_name(\"x\")]] kernel void f<float, 2>(device float *);");
+  check_contains("template < typename T , int N > static constexpr unsigned mps_shared_0() { unsigned mps_bytes = 0; { constexpr int M = N * 2 ; "
+                 "using V = vec < T , 4 > ; struct pair { V v ; int n ; } ; constexpr int K = M + 1 ; struct mps_part { pair a [ K ]; };");
+  check_contains("row(\"x\", mps_entry_0, 0, 0u, mps_shared_0< float , 2 >())");
+  rewrite("kernel void f(device float *p) { threadgroup decltype(p[0] + 1) a[4]; threadgroup float *q = 0; }");
+  CHECK(strstr(reading.output, "mps_shared") == NULL);
+}
+
 static void joins_address_spaces(void) {
   check_rewritten("float g(device float *a) { return 1; } float g(threadgroup float *b) { return 2; } int x;",
                   "float g( float *a) { return 1; } int x;");
@@ -215,6 +232,13 @@ static void names_components(void) {
                   "::metal::openmps_detail::component_y(a.b[1]) <<= 2; ::metal::openmps_detail::component_z(*(p)) >>= 1; this->w -= 1; "
                   "::metal::openmps_detail::component_x(g(v)) *= v.y; v.x = v.x == 1; v.q += 1; }");
   check_rewritten("void f(float2 v) { v.x += 1; }", "void f(float2 v) { v.x += 1; }");
+}
+
+static void assigns_unions(void) {
+  check_rewritten("union u { float4 v; float a[4]; };", "union u { float4 v; float a[4]; u &operator=(const u &mps_other) { "
+                  "__builtin_memcpy(this, &mps_other, sizeof(*this)); return *this; } };");
+  check_rewritten("union u { int a; void operator=(int b) { } }; struct s { union { int a; float b; }; };",
+                  "union u { int a; void operator=(int b) { } }; struct s { union { int a; float b; }; };");
 }
 
 static void drops_what_hosts_do_not_need(void) {
@@ -375,9 +399,11 @@ int main(void) {
   RUN(reads_function_attributes);
   RUN(instantiates_templates);
   RUN(limits_threads_of_templates);
+  RUN(counts_threadgroup_variables);
   RUN(joins_address_spaces);
   RUN(moves_simdgroup_functions);
   RUN(names_components);
+  RUN(assigns_unions);
   RUN(drops_what_hosts_do_not_need);
   RUN(finds_function_constants);
   RUN(gives_function_constants_values);
