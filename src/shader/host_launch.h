@@ -191,19 +191,19 @@ template <int Index> struct threadgroup_memory {
 
 /* An argument with [[function_constant(there)]]. One that is not there need not be bound; a kernel that looks at it all the same sees a null
  * pointer, or zeros. */
-template <bool There, class Role> struct present : Role {};
-template <class P> struct absent {
+template <bool There, class Role> struct argument_where : Role {};
+template <class P> struct missing_argument {
   static inline P give() { return P(); }
 };
-template <class T> struct absent<T &> {
+template <class T> struct missing_argument<T &> {
   static inline T &give() {
     alignas(T) static unsigned char zeros[sizeof(T)];
     return *reinterpret_cast<T *>(zeros);
   }
 };
-template <class Role> struct present<false, Role> : id_role {
+template <class Role> struct argument_where<false, Role> : id_role {
   static constexpr bool local = false;
-  template <class P, class C> static inline P give(no_value, const place<C> &, const mps_host_dispatch &) { return absent<P>::give(); }
+  template <class P, class C> static inline P give(no_value, const place<C> &, const mps_host_dispatch &) { return missing_argument<P>::give(); }
 };
 
 template <bool Wide> struct counter { typedef unsigned type; };

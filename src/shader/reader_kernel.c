@@ -205,7 +205,7 @@ static const char *assign_roles(reader *r, uint32_t kernel, parameter_list *list
     }
     if (p->constant && strcmp(role, "buffer") == 0) role = "constant_buffer";
     const char *role_text = index ? mps_reader_text(r, "::mps_host::%s<(%s)>", role, index) : mps_reader_text(r, "::mps_host::%s", role);
-    if (p->condition) role_text = mps_reader_text(r, "::mps_host::present<(%s), %s>", p->condition, role_text);
+    if (p->condition) role_text = mps_reader_text(r, "::mps_host::argument_where<(%s), %s>", p->condition, role_text);
     text = mps_reader_text(r, "%s, %s", text, role_text);
   }
   return text;

@@ -284,7 +284,7 @@ static void gives_function_constants_values(void) {
   check_contains("const wide l = static_cast<long>(0x8000000000000000ul);");
   check_contains("v = ::metal::half2(::as_type<half>(static_cast<ushort>(0x3c00u)), ::as_type<half>(static_cast<ushort>(0xc000u)));");
   check_contains("const int unset {}; const float y = !!sizeof(x) ? x : 1;");
-  check_contains("::mps_host::present<(x), ::mps_host::buffer<(0)>>");
+  check_contains("::mps_host::argument_where<(x), ::mps_host::buffer<(0)>>");
   CHECK_STATUS(specialize(text, "t_f", values, 3), MPS_STATUS_INVALID_ARGUMENT);
   CHECK_STRING(mps_error_message(), "kernel 't_f' uses the function constant 'unset' (index 9) at :7, which has no value: give it one, or have the "
                "source ask is_function_constant_defined(unset)");
