@@ -56,8 +56,32 @@ MPS_API void mps_library_release(mps_library *library); /* accepts NULL */
 MPS_API uint32_t mps_library_function_count(const mps_library *library);
 MPS_API const char *mps_library_function_name(const mps_library *library, uint32_t index);
 
-/* The pipeline of one kernel; cached by the library, borrowed, lives as long as the library. NOT_FOUND for an unknown name. */
+/* The pipeline of one kernel; cached by the library, borrowed, lives as long as the library. NOT_FOUND for an unknown name. Function constants
+ * have no value: they are zero, is_function_constant_defined is false. */
 MPS_API MPS_WARN_UNUSED mps_status mps_library_pipeline(mps_library *library, const char *function, mps_pipeline **out_pipeline);
+
+/* ---- function constants ---- */
+/* The type of a constant that the source declares with [[function_constant(n)]]. */
+typedef enum mps_constant_type {
+  MPS_CONSTANT_BOOL, MPS_CONSTANT_CHAR, MPS_CONSTANT_UCHAR, MPS_CONSTANT_SHORT, MPS_CONSTANT_USHORT, MPS_CONSTANT_INT, MPS_CONSTANT_UINT,
+  MPS_CONSTANT_LONG, MPS_CONSTANT_ULONG, MPS_CONSTANT_HALF, MPS_CONSTANT_BFLOAT, MPS_CONSTANT_FLOAT
+} mps_constant_type;
+
+typedef struct mps_function_constant {
+  const char *name; /* as the source declares it; NULL: `index` tells which one */
+  uint32_t index;
+  mps_constant_type type; /* as the source declares it: nothing is converted */
+  uint32_t components;    /* 2 to 4 of a vector; 0 or 1: a scalar */
+  const void *value;      /* the components behind each other: bytes 0 or 1 of a bool, 2 bytes of half and bfloat, 8 of long */
+} mps_function_constant;
+
+/* The pipeline of one kernel with these values, Metal's newFunctionWithName:constantValues: and what comes behind it. The values are borrowed
+ * for the call; to the kernel they are constants of the compiler. The first call with some values compiles (or finds the code on disk), later ones
+ * find it in the library, which the pipeline lives as long as. Any thread.
+ * NOT_FOUND: no such kernel. INVALID_ARGUMENT: a value of another type than the source's, or of a constant that the source has not; or a constant
+ * without a value that the kernel uses, and that the source never asks is_function_constant_defined for. COMPILE_ERROR as above. */
+MPS_API MPS_WARN_UNUSED mps_status mps_library_specialize(mps_library *library, const char *function, const mps_function_constant *constants,
+                                                          uint32_t count, mps_pipeline **out_pipeline);
 
 typedef struct mps_pipeline_info {
   const char *name;

@@ -64,7 +64,7 @@ static mps_cache_key find_circumstances(const mps_compiler *compiler) {
   return mps_cache_key_end(&hash);
 }
 
-static void make_key(build *b) {
+static mps_status make_key(build *b) {
   const mps_compile_options *o = &b->options;
   mps_blake2 hash;
   mps_blake2_begin(&hash);
@@ -75,10 +75,18 @@ static void make_key(build *b) {
   mps_blake2_add_string(&hash, o->optimization);
   mps_blake2_add_u64(&hash, (uint64_t)o->mode << 4 | (uint64_t)o->lane_loops << 2 | (uint64_t)o->ordered << 1 | (uint64_t)o->fast_math);
   if (o->checked) mps_blake2_add_string(&hash, "checked");
+  if (o->special) {
+    char *values = mps_specialization_key(o->special);
+    if (!values) return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory to compile a shader");
+    mps_blake2_add_string(&hash, "special");
+    mps_blake2_add_string(&hash, values);
+    free(values);
+  }
   mps_blake2_add_string(&hash, b->name);
   mps_blake2_add_string(&hash, b->source);
   for (const char *const *folder = b->includes; *folder; folder++) mps_blake2_add_string(&hash, *folder);
   b->key = mps_cache_key_end(&hash);
+  return MPS_STATUS_OK;
 }
 
 /* The part of `file` below one of the user's folders, and that folder's number; NULL for files elsewhere. */
@@ -269,7 +277,7 @@ static mps_status compile(const build *b, mps_driver_library **out_code) {
 
 /* ---- the two ways in ---- */
 /* What compiling `source` takes. The caller frees *out_build, NULL after an error. */
-static mps_status begin(mps_driver_device *driver, const char *source, const char *name, build **out_build) {
+static mps_status begin(mps_driver_device *driver, const char *source, const char *name, const mps_specialization *special, build **out_build) {
   *out_build = NULL;
   MPS_TRY(mps_source_check(source, name));
   build *b = calloc(1, sizeof *b);
@@ -279,7 +287,7 @@ static mps_status begin(mps_driver_device *driver, const char *source, const cha
   b->driver = driver;
   split_folders(b);
   b->options = (mps_compile_options){.level = driver->kernel_level, .includes = b->includes, .display_name = name, .display_source = source,
-                                     .table = true, .quiet = true, .ordered = true,
+                                     .table = true, .quiet = true, .ordered = true, .special = special,
                                      .lane_loops = mps_option_bool(MPS_OPTION_SHADER_LANES),
                                      .fast_math = mps_option_bool(MPS_OPTION_FAST_MATH), .timeout_ms = COMPILE_TIMEOUT_MS,
                                      .checked = mps_option_bool(MPS_OPTION_SHADER_VALIDATION) || mps_option_bool(MPS_OPTION_MTL_SHADER_VALIDATION)};
@@ -295,20 +303,22 @@ static mps_status begin(mps_driver_device *driver, const char *source, const cha
   return MPS_STATUS_OK;
 }
 
-mps_status mps_build(mps_driver_device *driver, const char *source, const char *name, mps_driver_library **out_code, bool *out_cached) {
+mps_status mps_build(mps_driver_device *driver, const char *source, const char *name, const mps_specialization *special,
+                     mps_driver_library **out_code, bool *out_cached) {
   build *b;
   *out_code = NULL;
   *out_cached = false;
-  MPS_TRY(begin(driver, source, name, &b));
+  MPS_TRY(begin(driver, source, name, special, &b));
+  mps_status status = MPS_STATUS_OK;
   b->cached = mps_cache_open(&b->cache);
   if (b->cached) {
     b->prelude = (mps_prelude){.cache = &b->cache, .circumstances = find_circumstances(&b->compiler)};
     b->options.run_generate = mps_prelude_run;
     b->options.run_context = &b->prelude;
-    make_key(b);
+    status = make_key(b);
   }
-  *out_cached = b->cached && find(b, out_code);
-  mps_status status = *out_cached ? MPS_STATUS_OK : compile(b, out_code);
+  *out_cached = status == MPS_STATUS_OK && b->cached && find(b, out_code);
+  if (status == MPS_STATUS_OK && !*out_cached) status = compile(b, out_code);
   free(b);
   return status;
 }
@@ -335,7 +345,7 @@ mps_status mps_build_stage(mps_driver_device *driver, const char *source, const 
   char folder[256];
   build *b;
   *out_text = NULL;
-  MPS_TRY(begin(driver, source, name, &b));
+  MPS_TRY(begin(driver, source, name, NULL, &b));
   mps_status status = mps_temporary_create(folder, sizeof folder);
   if (status == MPS_STATUS_OK) {
     status = make_stage(b, folder, stage, out_text);

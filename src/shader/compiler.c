@@ -393,6 +393,20 @@ static mps_status write_rewritten(const char *path, const mps_reading *reading, 
   return status;
 }
 
+/* The reader's message in `status`, with the column in the user's own line. */
+static mps_status place_error(mps_status status, const char *text, size_t length, const char *file, const mps_compile_options *options) {
+  char *message = strdup(mps_error_message());
+  mps_reading unchanged;
+  if (message && mps_reading_unchanged(text, length, &unchanged) == MPS_STATUS_OK) {
+    status = fail(message, &unchanged, file, options);
+    mps_reading_free(&unchanged);
+  } else if (message) {
+    status = mps_error_set_text(status, message);
+  }
+  free(message);
+  return status;
+}
+
 mps_status mps_compiler_compile(const mps_compiler *compiler, const char *source, const char *object, const mps_compile_options *options,
                                 mps_reading *out_reading, char **out_text, char **out_warnings) {
   *out_reading = (mps_reading){0};
@@ -405,12 +419,15 @@ mps_status mps_compiler_compile(const mps_compiler *compiler, const char *source
   size_t length;
   MPS_TRY(mps_file_read(preprocessed, out_text, &length));
   bool ptx = is_target(options, "nvptx");
-  mps_reader_options reader_options = {.mode = options->mode, .threadgroup_storage = ptx ? "static" : NULL};
+  mps_reader_options reader_options = {.mode = options->mode, .threadgroup_storage = ptx ? "static" : NULL,
+                                       .special = options->special};
+  const char *file = options->display_name ? options->display_name : source;
   mps_status status = mps_reader_read(*out_text, length, &reader_options, out_reading);
+  if (status == MPS_STATUS_COMPILE_ERROR) status = place_error(status, *out_text, length, file, options);
   if (status == MPS_STATUS_OK) status = write_rewritten(rewritten, out_reading, options->table);
   if (status == MPS_STATUS_OK)
     status = (options->checked ? generate_instrumented : generate_object)(
-      compiler, rewritten, object, options, out_reading, options->display_name ? options->display_name : source, out_warnings);
+      compiler, rewritten, object, options, out_reading, file, out_warnings);
   if (status != MPS_STATUS_OK) {
     mps_reading_free(out_reading);
     free(*out_text);

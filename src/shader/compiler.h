@@ -34,6 +34,7 @@ typedef struct mps_compile_options {
   const char *const *readable; /* folders whose files may be opened to map columns of messages, NULL-terminated; NULL: any file */
   const char *const *includes; /* further -I folders, NULL-terminated; may be NULL */
   mps_reader_mode mode;
+  const mps_specialization *special; /* as in mps_reader_options */
   bool table;          /* the object is a library by itself: the table of its functions is in it */
   /* Loops over threads promise that no round depends on another one. Where that is promised, clang makes one wide access of neighbours without
    * asking what lies between them: a store would move over another store, or a load, of the same place and thread. True forbids that. */

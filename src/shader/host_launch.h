@@ -201,6 +201,23 @@ template <int Index> struct threadgroup_memory {
   }
 };
 
+/* An argument with [[function_constant(there)]]. One that is not there need not be bound; a kernel that looks at it all the same sees a null
+ * pointer, or zeros. */
+template <bool There, class Role> struct argument_where : Role {};
+template <class P> struct missing_argument {
+  static inline P give() { return P(); }
+};
+template <class T> struct missing_argument<T &> {
+  static inline T &give() {
+    alignas(T) static unsigned char zeros[sizeof(T)];
+    return *reinterpret_cast<T *>(zeros);
+  }
+};
+template <class Role> struct argument_where<false, Role> : id_role {
+  static constexpr bool local = false;
+  template <class P, class C> static inline P give(no_value, const place<C> &, const mps_host_dispatch &) { return missing_argument<P>::give(); }
+};
+
 template <bool Wide> struct counter { typedef unsigned type; };
 template <> struct counter<true> { typedef word type; };
 
@@ -405,8 +422,10 @@ template <class... P, bool Parallel, auto *Function, class... Roles> struct laun
   }
 #endif
 
-  static constexpr mps_host_function row(const char *name, mps_host_entry entry, unsigned max_threads, unsigned flags) {
-    return {name, entry, buffer_count(), max_threads ? max_threads : 1024u, 0u, flags | (wide ? 4u : 0u) | (textures ? 16u : 0u), buffer_mask(), 0u};
+  /* `shared`: bytes of threadgroup variables. */
+  static constexpr mps_host_function row(const char *name, mps_host_entry entry, unsigned max_threads, unsigned flags, unsigned shared = 0) {
+    const unsigned all = flags | (wide ? 4u : 0u) | (textures ? 16u : 0u);
+    return {name, entry, buffer_count(), max_threads ? max_threads : 1024u, shared, all, buffer_mask(), 0u};
   }
 };
 

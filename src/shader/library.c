@@ -30,8 +30,10 @@ struct mps_library {
   bool builtin;
   mps_device *device; /* retained unless builtin: the device holds those */
   mps_driver_library *code;
+  char *source, *name;         /* NULL: it was not compiled here */
   mps_mutex lock;
   mps_map pipelines;           /* name -> mps_pipeline, under the lock */
+  mps_map special;             /* mps_specialization_key -> a library of one kernel, under the lock */
   MPS_ARRAY(library_use) uses; /* under the lock */
 };
 
@@ -63,11 +65,16 @@ static bool wait_for_uses(mps_library *library) {
   return true;
 }
 
+static void release_special(void *pointer) { mps_library_release(pointer); }
+
 static void destroy(void *pointer) {
   mps_library *library = pointer;
+  mps_map_fini(&library->special, release_special);
   if (!library->builtin && wait_for_uses(library)) vtable_of(library)->unload_library(library->code);
   mps_map_fini(&library->pipelines, free);
   MPS_ARRAY_FINI(&library->uses);
+  free(library->source);
+  free(library->name);
   mps_mutex_fini(&library->lock);
   mps_device *device = library->builtin ? NULL : library->device;
   free(library);
@@ -110,21 +117,72 @@ static void clean_name(const char *name, char *out, size_t capacity) {
     if (*p == '"' || *p == '\\' || (unsigned char)*p < 0x20) *p = '_';
 }
 
-mps_status mps_library_compile(mps_device *device, const char *source, const char *name, mps_library **out_library) {
-  *out_library = NULL;
-  if (!source) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "the Metal source is NULL");
-  MPS_TRY(mps_check_fork());
-  mps_driver_device *driver = mps_device_driver(device);
-  char shown[256];
-  clean_name(name, shown, sizeof shown);
+/* `special` NULL: all kernels, without values of their constants. */
+static mps_status build(mps_device *device, const char *source, const char *name, const mps_specialization *special, mps_library **out_library) {
   uint64_t begin = mps_time_ns();
   mps_driver_library *code = NULL;
   bool cached;
-  MPS_TRY(mps_build(driver, source, shown, &code, &cached));
+  MPS_TRY(mps_check_fork());
+  MPS_TRY(mps_build(mps_device_driver(device), source, name, special, &code, &cached));
   MPS_TRY(create(device, code, false, out_library));
-  MPS_LOG(SHADER, INFO, "%s %s in %.1f ms: %u kernels", cached ? "found" : "compiled", shown, (double)(mps_time_ns() - begin) * 1e-6,
+  MPS_LOG(SHADER, INFO, "%s %s in %.1f ms: %u kernels", cached ? "found" : "compiled", name, (double)(mps_time_ns() - begin) * 1e-6,
           mps_library_function_count(*out_library));
   return MPS_STATUS_OK;
+}
+
+mps_status mps_library_compile(mps_device *device, const char *source, const char *name, mps_library **out_library) {
+  *out_library = NULL;
+  if (!source) return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "the Metal source is NULL");
+  char shown[256];
+  clean_name(name, shown, sizeof shown);
+  mps_library *library;
+  MPS_TRY(build(device, source, shown, NULL, &library));
+  library->source = strdup(source);
+  library->name = strdup(shown);
+  if (!library->source || !library->name) {
+    mps_library_release(library);
+    return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory for a shader of %zu bytes", strlen(source));
+  }
+  *out_library = library;
+  return MPS_STATUS_OK;
+}
+
+/* The library for these values, borrowed; made without the lock, since that takes long: of two threads that do so the first one's stays. */
+static mps_status find_special(mps_library *library, const mps_specialization *special, const char *key, mps_library **out_library) {
+  size_t length = strlen(key);
+  mps_mutex_lock(&library->lock);
+  *out_library = mps_map_get(&library->special, key, length);
+  mps_mutex_unlock(&library->lock);
+  if (*out_library) return MPS_STATUS_OK;
+  mps_library *made;
+  MPS_TRY(build(library->device, library->source, library->name, special, &made));
+  mps_mutex_lock(&library->lock);
+  *out_library = mps_map_get(&library->special, key, length);
+  mps_status status = MPS_STATUS_OK;
+  if (!*out_library) {
+    status = mps_map_set(&library->special, key, length, made);
+    if (status == MPS_STATUS_OK) *out_library = made;
+  }
+  mps_mutex_unlock(&library->lock);
+  if (*out_library != made) mps_library_release(made);
+  return status;
+}
+
+mps_status mps_library_specialize(mps_library *library, const char *function, const mps_function_constant *constants, uint32_t count,
+                                  mps_pipeline **out_pipeline) {
+  *out_pipeline = NULL;
+  const mps_specialization special = {function, constants, count};
+  MPS_TRY(mps_specialization_check(&special));
+  if (!library->source)
+    return mps_error_set(MPS_STATUS_INVALID_ARGUMENT, "the shipped kernels have no function constants: only libraries compiled from source do");
+  if (!vtable_of(library)->find_function(library->code, function))
+    return mps_error_set(MPS_STATUS_NOT_FOUND, "Failed to create function state object for: %s", function);
+  char *key = mps_specialization_key(&special);
+  if (!key) return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "no memory for a specialisation of %s", function);
+  mps_library *made;
+  mps_status status = find_special(library, &special, key, &made);
+  free(key);
+  return status == MPS_STATUS_OK ? mps_library_pipeline(made, function, out_pipeline) : status;
 }
 
 mps_status mps_shader_emit(mps_device *device, const char *source, const char *name, mps_shader_stage stage, char **out_text) {

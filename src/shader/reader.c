@@ -136,6 +136,18 @@ static bool declares_object(const reader *r, uint32_t index) {
   return false;
 }
 
+/* Vectors have an assignment of their own (metal_vector), and a union of them would have none. */
+static void assign_union(reader *r, uint32_t index) {
+  uint32_t open = index + 2, close = r->partner[open];
+  for (uint32_t i = open; i < close; i++)
+    if (token_is(r, i, "operator")) return;
+  const mps_token *name = &r->list.tokens[index + 1];
+  const char *text = r->list.text + name->start;
+  int length = (int)name->length;
+  r->edits[close].before = mps_reader_text(r, "%.*s &operator=(const %.*s &mps_other) { __builtin_memcpy(this, &mps_other, sizeof(*this)); return *this; } ",
+                                           length, text, length, text);
+}
+
 static void rewrite_word(reader *r, uint32_t index) {
   static const char *const vanishing[] = {"device", "thread", "threadgroup", "threadgroup_imageblock", "ray_data", "object_data", "vertex",
                                           "fragment"};
@@ -143,6 +155,8 @@ static void rewrite_word(reader *r, uint32_t index) {
     char before = token_first(r, index - 1);
     if (before == '.' || (before == ':' && r->list.tokens[index - 1].length == 2) || token_is(r, index - 1, "->")) return;
   }
+  if (token_is(r, index, "union") && token_word(r, index + 1) && token_punct(r, index + 2, '{') && !r->list.tokens[index].system)
+    assign_union(r, index);
   if (token_is(r, index, "asm") || token_is(r, index, "__asm__") || token_is(r, index, "__asm")) {
     mps_reader_fail(r, index, "inline assembly is not Metal");
   } else if (token_is(r, index, "constant")) {
@@ -152,7 +166,7 @@ static void rewrite_word(reader *r, uint32_t index) {
   } else if (token_is(r, index, "coherent") && token_punct(r, index + 1, '(') && token_punct(r, index + 3, ')')) {
     mps_reader_blank(r, index, index + 4); /* coherent(system) and its like: all memory is */
   } else if (token_is(r, index, "is_function_constant_defined")) {
-    r->edits[index].text = "!sizeof"; /* none is: its constants keep their zero */
+    r->edits[index].text = mps_reader_constant_defined(r, index) ? "!!sizeof" : "!sizeof";
   } else {
     for (size_t i = 0; i < sizeof vanishing / sizeof *vanishing; i++)
       if (token_is(r, index, vanishing[i])) r->edits[index].text = "";
@@ -285,6 +299,8 @@ static void reader_fini(reader *r) {
   MPS_ARRAY_FINI(&r->templates);
   MPS_ARRAY_FINI(&r->kernels);
   MPS_ARRAY_FINI(&r->constants);
+  MPS_ARRAY_FINI(&r->constant_places);
+  MPS_ARRAY_FINI(&r->exported);
   free(r->edits);
   free(r->partner);
   mps_token_list_free(&r->list);
@@ -299,6 +315,8 @@ mps_status mps_reader_read(const char *text, size_t length, const mps_reader_opt
   if (!r.edits || !r.partner) r.status = mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "out of memory: %u tokens of shader source", r.list.count);
   if (r.status == MPS_STATUS_OK) match_brackets(&r);
   if (r.status == MPS_STATUS_OK) check_pragmas(&r);
+  if (r.status == MPS_STATUS_OK) mps_reader_check_words(&r);
+  if (r.status == MPS_STATUS_OK) mps_reader_find_constants(&r);
   if (r.status == MPS_STATUS_OK) rewrite_tokens(&r);
   if (r.status == MPS_STATUS_OK) mps_reader_overloads(&r);
   if (r.status == MPS_STATUS_OK) mps_reader_walk(&r);
@@ -319,6 +337,21 @@ mps_status mps_reader_read(const char *text, size_t length, const mps_reader_opt
   }
   reader_fini(&r);
   return status;
+}
+
+mps_status mps_reading_unchanged(const char *text, size_t length, mps_reading *out_reading) {
+  *out_reading = (mps_reading){0};
+  MPS_TRY(mps_lex(text, length, &out_reading->tokens));
+  out_reading->output = strndup(text, length);
+  out_reading->length = length;
+  const mps_token_list *list = &out_reading->tokens;
+  out_reading->positions = malloc((list->count + (size_t)1) * sizeof *out_reading->positions);
+  if (!out_reading->output || !out_reading->positions) {
+    mps_reading_free(out_reading);
+    return mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "out of memory: %zu bytes of shader source", length);
+  }
+  for (uint32_t i = 0; i <= list->count; i++) out_reading->positions[i] = list->tokens[i].start;
+  return MPS_STATUS_OK;
 }
 
 void mps_reading_free(mps_reading *reading) {

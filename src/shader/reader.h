@@ -12,6 +12,7 @@
 #define OPENMPS_SHADER_READER_H
 
 #include "shader/lexer.h"
+#include "shader/specialization.h"
 
 typedef enum mps_reader_mode {
   MPS_READER_HOST,  /* entries for the host driver, collected in the section mps_functions */
@@ -21,6 +22,7 @@ typedef enum mps_reader_mode {
 typedef struct mps_reader_options {
   mps_reader_mode mode;
   const char *threadgroup_storage; /* what `threadgroup` objects become; NULL: static thread_local */
+  const mps_specialization *special; /* this kernel alone is exported, with these constants; NULL: all, and constants are zero */
 } mps_reader_options;
 
 typedef struct mps_reader_kernel {
@@ -28,9 +30,10 @@ typedef struct mps_reader_kernel {
   uint32_t flags; /* MPS_FUNCTION_USES_* */
 } mps_reader_kernel;
 
+#define MPS_READER_NO_INDEX UINT32_MAX
 typedef struct mps_reader_constant {
   char *name;
-  uint32_t index; /* of [[function_constant(index)]] */
+  uint32_t index; /* of [[function_constant(index)]]; MPS_READER_NO_INDEX: it could not be read */
 } mps_reader_constant;
 
 /* What was read. Entry number n is kernel n; its function is called mps_entry_<n>. */
@@ -46,8 +49,11 @@ typedef struct mps_reading {
   uint32_t *positions;   /* where each token lies in the output */
 } mps_reading;
 
-/* COMPILE_ERROR: "file:line:column: error: ..." lines, as clang writes them; columns are those of the preprocessed text. */
+/* COMPILE_ERROR: "file:line:column: error: ..." lines, as clang writes them; columns are those of the preprocessed text.
+ * INVALID_ARGUMENT: options->special does not fit the source. */
 MPS_WARN_UNUSED mps_status mps_reader_read(const char *text, size_t length, const mps_reader_options *options, mps_reading *out_reading);
+/* What reading would be that changed nothing: for messages of mps_reader_read, which point into `text`. */
+MPS_WARN_UNUSED mps_status mps_reading_unchanged(const char *text, size_t length, mps_reading *out_reading);
 void mps_reading_free(mps_reading *reading); /* accepts a zeroed one */
 
 /* The column (from 1) in `source_line`, the user's own line `line` of `file`, of what is at `column` of that line in the output.

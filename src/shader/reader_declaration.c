@@ -111,20 +111,34 @@ uint32_t mps_reader_enter_block(const reader *r, uint32_t i, uint32_t end) {
   return end;
 }
 
+/* The block around the one that the brace at `close` ends; scopes are as in `declaration`. */
+static uint32_t outer_scope(const reader *r, uint32_t close) {
+  uint32_t i = r->partner[close];
+  while (i > 0) {
+    i--;
+    if (token_punct(r, i, '{')) return i + 1;
+    if (token_punct(r, i, '}')) i = r->partner[i];
+  }
+  return 0;
+}
+
 void mps_reader_walk(reader *r) {
-  uint32_t end = r->list.count;
+  uint32_t end = r->list.count, scope = 0;
   for (uint32_t i = 0; i < end && r->status == MPS_STATUS_OK;) {
     if (token_punct(r, i, ';') || token_punct(r, i, '}')) {
+      if (scope && token_punct(r, i, '}')) scope = outer_scope(r, i);
       i++;
       continue;
     }
     uint32_t inside = mps_reader_enter_block(r, i, end);
     if (inside) {
+      if (token_punct(r, inside - 1, '{')) scope = inside;
       i = inside;
       continue;
     }
     declaration d = mps_reader_scan(r, i, end);
     name_typedef(r, &d);
+    d.scope = scope;
     if (d.end <= i) d.end = i + 1;
     i = d.end;
     if (r->list.tokens[d.begin].system && !d.is_kernel) continue;
@@ -135,6 +149,7 @@ void mps_reader_walk(reader *r) {
   if (r->status == MPS_STATUS_OK) mps_reader_reach_build(r);
   for (uint32_t n = 0; n < r->declarations.count && r->status == MPS_STATUS_OK; n++) {
     const declaration *d = &r->declarations.items[n];
+    mps_reader_check_statics(r, d);
     mps_reader_mark_loops(r, d);
     mps_reader_components(r, d);
     if (d->is_kernel) mps_reader_kernel_definition(r, n);

@@ -21,7 +21,10 @@ typedef struct mps_token_edit {
 typedef struct kernel_parameter {
   const char *role;  /* "buffer", "grid_position", ...; NULL: buffer, threadgroup memory, texture or sampler without an index */
   const char *index; /* text of the index; NULL: none written */
-  uint32_t first_token;
+  const char *condition; /* text in [[function_constant(...)]]: it is there if that is true; NULL: always */
+  uint32_t first_token, end_token;
+  uint32_t attribute; /* token that names the index's kind */
+  uint32_t number;    /* the index; MPS_READER_NO_INDEX: not known here */
   bool pointer, constant, threadgroup;
   bool texture, sampler; /* by the type's name */
 } kernel_parameter;
@@ -33,6 +36,7 @@ typedef struct kernel_template {
   uint32_t name_token;
   uint32_t declaration; /* index in reader.declarations */
   const char *max_threads;
+  bool shared; /* mps_shared_<declaration> is behind it */
   parameter_list parameters;
 } kernel_template;
 
@@ -41,14 +45,30 @@ typedef struct declaration {
   uint32_t begin, head, body, end;
   uint32_t name;         /* token, 0 = none */
   uint32_t parameters;   /* the function's '(' or 0 */
+  uint32_t scope;        /* the namespace's '{' + 1, 0 = none */
   bool function, is_kernel, is_template, instantiation, specialization;
 } declaration;
 
+/* A function constant's declaration; reader.constants has its name and index at the same place. */
+typedef struct constant_place {
+  uint32_t name, group; /* tokens: the name, and the '[' of its attributes */
+  const mps_function_constant *value; /* NULL: it has none */
+  bool asked; /* is_function_constant_defined(it) is somewhere in the source */
+} constant_place;
+
 enum { REACH_BARRIER = 1, REACH_SIMDGROUP = 2, REACH_THREADGROUP = 4 };
+
+/* A kernel that is told to the host. */
+typedef struct exported_kernel {
+  const char *name;
+  uint32_t token;
+  uint32_t scope; /* of a kernel that has its own name; 0 = one of the whole source, as each host_name is */
+} exported_kernel;
 
 /* What a name may stand for, over all declarations of that name. */
 typedef struct name_node {
   uint32_t flags; /* REACH_* */
+  bool visited;   /* by mps_reader_require_constants */
   MPS_ARRAY(uint32_t) declarations;
 } name_node;
 
@@ -63,6 +83,8 @@ typedef struct reader {
   MPS_ARRAY(kernel_template) templates;
   MPS_ARRAY(mps_reader_kernel) kernels;
   MPS_ARRAY(mps_reader_constant) constants;
+  MPS_ARRAY(constant_place) constant_places;
+  MPS_ARRAY(exported_kernel) exported;
   MPS_ARRAY(name_node) nodes;
   mps_map names; /* name -> index in nodes + 1 */
   uint32_t loop_count; /* loops in which threads of a simdgroup meet */
@@ -115,14 +137,42 @@ void mps_reader_overloads(reader *r);
 
 /* ---- reader_kernel.c: attributes, parameters, entries ---- */
 void mps_reader_kernel_definition(reader *r, uint32_t declaration_index);
-/* Attributes of anything else: function constants are recorded, Metal's own are removed. */
+/* Attributes of anything else: function constants get their values, Metal's own are removed. */
 void mps_reader_plain_attributes(reader *r, uint32_t begin, uint32_t end);
+
+/* ---- reader_check.c: what Metal refuses ---- */
+void mps_reader_check_words(reader *r);
+void mps_reader_check_statics(reader *r, const declaration *d);
+/* A kernel's definition: its result, indices and address spaces. */
+void mps_reader_check_kernel(reader *r, const declaration *d, const parameter_list *parameters);
+/* Remembers a kernel's name, which must be new in its scope. */
+void mps_reader_check_name(reader *r, uint32_t token, const char *host_name, uint32_t scope);
+
+/* ---- reader_constant.c: function constants ---- */
+/* Finds them all, and gives them the values of options->special. */
+void mps_reader_find_constants(reader *r);
+/* The initializer of the constant whose attributes open at `group`; NULL if it declares none. */
+const char *mps_reader_constant_text(reader *r, uint32_t group);
+/* The token is the word is_function_constant_defined: true if the constant asked for has a value. */
+bool mps_reader_constant_defined(const reader *r, uint32_t index);
+/* Fails where tokens [begin, end), and all that they may come to, name a constant that needs a value and has none. */
+void mps_reader_require_constants(reader *r, uint32_t begin, uint32_t end);
+/* Where the type begins that `using word = type;` or `typedef type word;` gives the word; 0: nowhere. */
+uint32_t mps_reader_find_alias(const reader *r, uint32_t word);
+/* The value of whole numbers with + - * and parentheses; false if there is anything else. */
+bool mps_reader_number(const reader *r, uint32_t begin, uint32_t end, uint32_t *out);
 
 /* ---- reader_reach.c: which kernels come to a barrier, a simdgroup function or threadgroup memory ---- */
 void mps_reader_reach_build(reader *r);
 /* REACH_* over every name in tokens [begin, end). */
 uint32_t mps_reader_reach(reader *r, uint32_t begin, uint32_t end);
+/* All declarations of the name that the token is; NULL when there is none outside of the standard library. */
+name_node *mps_reader_find_node(const reader *r, uint32_t token);
 void mps_reader_reach_free(reader *r);
+
+/* ---- reader_shared.c: threadgroup variables ---- */
+/* The text of a function mps_shared_<number> that tells the bytes of the kernel's threadgroup variables; NULL: it has none that can be counted. */
+const char *mps_reader_shared(reader *r, const declaration *d, uint32_t number);
 
 /* ---- reader_component.c: operators that assign to a vector's component ---- */
 void mps_reader_components(reader *r, const declaration *d);

@@ -68,30 +68,18 @@ static bool visit_attributes(reader *r, uint32_t group, attribute_visitor visit,
 }
 
 /* ---- plain declarations ---- */
-static void visit_plain(reader *r, void *context, uint32_t name, uint32_t begin, uint32_t end) {
-  uint32_t group = *(const uint32_t *)context;
-  if (!token_is(r, name, "function_constant")) return;
-  if (!token_word(r, group - 1)) return;
-  mps_status status = MPS_ARRAY_RESERVE(&r->constants, 1);
-  if (status != MPS_STATUS_OK) {
-    r->status = status;
-    return;
-  }
-  const mps_token *t = &r->list.tokens[group - 1];
-  mps_reader_constant constant = {.name = strndup(r->list.text + t->start, t->length)};
-  constant.index = (uint32_t)strtoul(mps_reader_render(r, begin, end), NULL, 0);
-  if (!constant.name) r->status = mps_error_set(MPS_STATUS_OUT_OF_MEMORY, "out of memory while reading a shader");
-  else MPS_ARRAY_PUSH(&r->constants, constant);
+static void visit_nothing(reader *r, void *context, uint32_t name, uint32_t begin, uint32_t end) {
+  (void)r, (void)context, (void)name, (void)begin, (void)end;
 }
 
 void mps_reader_plain_attributes(reader *r, uint32_t begin, uint32_t end) {
   for (uint32_t i = begin; i < end; i++) {
     if (!token_attribute(r, i)) continue;
-    size_t constants = r->constants.count;
     uint32_t group = i, close = r->partner[i];
-    if (visit_attributes(r, group, visit_plain, &group)) {
+    if (visit_attributes(r, group, visit_nothing, NULL)) {
+      const char *initializer = mps_reader_constant_text(r, group);
       mps_reader_blank(r, group, close + 1);
-      if (r->constants.count > constants) r->edits[group].text = "{}"; /* unset: zero */
+      if (initializer) r->edits[group].text = initializer;
     }
     i = close;
   }
@@ -130,16 +118,21 @@ static void visit_parameter(reader *r, void *context, uint32_t name, uint32_t be
   for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
     if (!token_is(r, name, roles[i].attribute)) continue;
     p->role = roles[i].role;
-    if (roles[i].indexed) p->index = mps_reader_render(r, begin, end);
+    if (roles[i].indexed) {
+      p->index = mps_reader_render(r, begin, end);
+      p->attribute = name;
+      if (!mps_reader_number(r, begin, end, &p->number)) p->number = MPS_READER_NO_INDEX;
+    }
     return;
   }
-  if (!token_is(r, name, "function_constant"))
+  if (token_is(r, name, "function_constant")) p->condition = mps_reader_render(r, begin, end);
+  else
     mps_reader_fail(r, name, "'%.*s' is not an attribute of a kernel's parameter that OpenMPS knows", (int)r->list.tokens[name].length,
                     r->list.text + r->list.tokens[name].start);
 }
 
 static kernel_parameter read_parameter(reader *r, uint32_t begin, uint32_t end) {
-  kernel_parameter p = {.first_token = begin};
+  kernel_parameter p = {.first_token = begin, .end_token = end};
   for (uint32_t i = begin; i < end; i++) {
     char c = token_first(r, i);
     if (token_attribute(r, i)) {
@@ -181,6 +174,11 @@ static void read_parameters(reader *r, uint32_t open, parameter_list *out) {
   }
 }
 
+/* False if the kernel of this name is not wanted. */
+static bool is_wanted(const reader *r, const char *host_name) {
+  return !r->options->special || strcmp(r->options->special->function, host_name) == 0;
+}
+
 /* What has indices of its own. */
 static const char *const indexed_roles[] = {"buffer", "threadgroup_memory", "texture", "sampler"};
 enum { INDEXED_ROLES = sizeof indexed_roles / sizeof *indexed_roles };
@@ -220,14 +218,16 @@ static const char *assign_roles(reader *r, uint32_t kernel, parameter_list *list
       index = mps_reader_text(r, "%u", next[which]++);
     }
     if (p->constant && strcmp(role, "buffer") == 0) role = "constant_buffer";
-    if (index) text = mps_reader_text(r, "%s, ::mps_host::%s<(%s)>", text, role, index);
-    else text = mps_reader_text(r, "%s, ::mps_host::%s", text, role);
+    const char *role_text = index ? mps_reader_text(r, "::mps_host::%s<(%s)>", role, index) : mps_reader_text(r, "::mps_host::%s", role);
+    if (p->condition) role_text = mps_reader_text(r, "::mps_host::argument_where<(%s), %s>", p->condition, role_text);
+    text = mps_reader_text(r, "%s, %s", text, role_text);
   }
   return text;
 }
 
-/* Records the kernel and returns the text of its entry and row, to stand where `pointer` is in scope. */
-static const char *entry_text(reader *r, const char *host_name, const char *max_threads, uint32_t reach, const char *roles_text) {
+/* Records the kernel and returns the text of its entry and row, to stand where `pointer` is in scope. `shared`: what tells the bytes of its
+ * threadgroup variables; NULL: none. */
+static const char *entry_text(reader *r, const char *host_name, const char *max_threads, uint32_t reach, const char *roles_text, const char *shared) {
   unsigned n = (unsigned)r->kernels.count;
   uint32_t flags = (reach & REACH_BARRIER ? FLAG_BARRIER : 0) | (reach & REACH_SIMDGROUP ? FLAG_SIMDGROUP : 0);
   mps_reader_kernel kernel = {.name = strdup(host_name), .flags = flags};
@@ -243,9 +243,10 @@ static const char *entry_text(reader *r, const char *host_name, const char *max_
   return mps_reader_text(r,
     " using mps_launch_%u = ::mps_host::launch<mps_pointer_%u, ::mps_host::parallel(%u, %s)%s>;"
     "%s static void mps_entry_%u(const ::mps_host_dispatch *d) { %s; }"
-    " static const ::mps_host_function mps_row_%u = mps_launch_%u::row(\"%s\", mps_entry_%u, %s, %uu);"
+    " static const ::mps_host_function mps_row_%u = mps_launch_%u::row(\"%s\", mps_entry_%u, %s, %uu%s%s);"
     " static const ::mps_host_function *const mps_listed_%u __attribute__((used, section(\"mps_functions\"))) = &mps_row_%u;",
-    n, n, n, reach ? "false" : "true", roles_text, groups, n, run, n, n, host_name, n, max_threads ? max_threads : "0", flags, n, n);
+    n, n, n, reach ? "false" : "true", roles_text, groups, n, run, n, n, host_name, n, max_threads ? max_threads : "0", flags, shared ? ", " : "",
+    shared ? shared : "", n, n);
 }
 
 /* Blanks attributes between begin and end (outside of parentheses) and reads them. */
@@ -322,7 +323,14 @@ static void instantiate(reader *r, const declaration *d, const kernel_attributes
   parameter_list written = {0};
   if (parameters) read_parameters(r, parameters, &written);
   if (!from && !parameters) mps_reader_fail(r, name, "the template of this kernel is not defined before its instantiation");
-  if (r->status == MPS_STATUS_OK && r->options->mode == MPS_READER_HOST && attributes->host_name) {
+  bool exported = r->options->mode == MPS_READER_HOST && attributes->host_name;
+  if (r->status == MPS_STATUS_OK && exported) mps_reader_check_name(r, name, attributes->host_name, 0);
+  if (r->status == MPS_STATUS_OK && exported && !is_wanted(r, attributes->host_name)) {
+    mps_reader_blank(r, d->begin, d->end);
+  } else if (r->status == MPS_STATUS_OK && exported) {
+    if (r->options->special) mps_reader_require_constants(r, d->begin, d->end);
+    if (r->options->special && from)
+      mps_reader_require_constants(r, r->declarations.items[from->declaration].begin, r->declarations.items[from->declaration].end);
     uint32_t reach = mps_reader_reach(r, d->begin, d->end);
     if (from) {
       const declaration *t = &r->declarations.items[from->declaration];
@@ -340,7 +348,11 @@ static void instantiate(reader *r, const declaration *d, const kernel_attributes
     }
     const char *full_name = mps_reader_text(r, "%s%s", global ? "::" : "", mps_reader_render(r, name, finish));
     unsigned n = (unsigned)r->kernels.count;
-    const char *entry = entry_text(r, attributes->host_name, max_threads, reach, assign_roles(r, simple, &chosen));
+    const char *shared = NULL;
+    if (from && from->shared && token_punct(r, simple + 1, '<'))
+      shared = mps_reader_text(r, "%smps_shared_%u%s()", mps_reader_render(r, name, simple), from->declaration,
+                               mps_reader_render(r, simple + 1, finish));
+    const char *entry = entry_text(r, attributes->host_name, max_threads, reach, assign_roles(r, simple, &chosen), shared);
     r->edits[d->begin].text = "static constexpr";
     mps_reader_blank(r, name, finish);
     r->edits[name].text = mps_reader_text(r, "(*mps_pointer_%u)", n);
@@ -360,9 +372,12 @@ static void remember_template(reader *r, uint32_t declaration_index, const kerne
                        .max_threads = attributes->max_threads};
   memcpy(&t.parameters, parameters, sizeof t.parameters);
   memset(parameters, 0, sizeof *parameters);
+  const declaration *d = &r->declarations.items[declaration_index];
+  const char *shared = r->options->mode == MPS_READER_HOST ? mps_reader_shared(r, d, declaration_index) : NULL;
+  t.shared = shared != NULL;
+  if (shared) mps_reader_append(r, d->end - 1, shared);
   MPS_ARRAY_PUSH(&r->templates, t);
   if (!attributes->max_threads || r->options->mode != MPS_READER_HOST) return;
-  const declaration *d = &r->declarations.items[declaration_index];
   mps_reader_append(r, d->end - 1, mps_reader_text(r, " %s static constexpr unsigned mps_threads_%u() { return %s; }",
                                                    mps_reader_render(r, d->begin, d->head), declaration_index, attributes->max_threads));
 }
@@ -372,6 +387,9 @@ static void export_plain(reader *r, const declaration *d, const kernel_attribute
   if (d->specialization && !attributes->host_name) return;
   const mps_token *name = &r->list.tokens[d->name];
   const char *host_name = attributes->host_name ? attributes->host_name : mps_reader_text(r, "%.*s", (int)name->length, r->list.text + name->start);
+  mps_reader_check_name(r, d->name, host_name, attributes->host_name ? 0 : d->scope);
+  if (!is_wanted(r, host_name)) return;
+  if (r->options->special) mps_reader_require_constants(r, d->begin, d->end);
   uint32_t reach = mps_reader_reach(r, d->begin, d->end);
   for (size_t i = 0; i < parameters->count; i++)
     if (parameters->items[i].threadgroup) reach |= REACH_THREADGROUP;
@@ -381,7 +399,10 @@ static void export_plain(reader *r, const declaration *d, const kernel_attribute
   const char *full_name = mps_reader_render(r, begin, finish);
   const char *types = mps_reader_render(r, d->parameters, r->partner[d->parameters] + 1); /* Metal may have a function of that name */
   mps_reader_append(r, d->end - 1, mps_reader_text(r, " static constexpr void (*mps_pointer_%u)%s = &%s;", n, types, full_name));
-  mps_reader_append(r, d->end - 1, entry_text(r, host_name, attributes->max_threads, reach, assign_roles(r, d->name, parameters)));
+  uint32_t number = (uint32_t)(d - r->declarations.items);
+  const char *shared = mps_reader_shared(r, d, number), *call = shared ? mps_reader_text(r, "mps_shared_%u()", number) : NULL;
+  if (shared) mps_reader_append(r, d->end - 1, shared);
+  mps_reader_append(r, d->end - 1, entry_text(r, host_name, attributes->max_threads, reach, assign_roles(r, d->name, parameters), call));
 }
 
 void mps_reader_kernel_definition(reader *r, uint32_t declaration_index) {
@@ -407,6 +428,7 @@ void mps_reader_kernel_definition(reader *r, uint32_t declaration_index) {
   blank_kernel_word(r, d->head, head_end, internal ? "static " : "");
   parameter_list parameters = {0};
   read_parameters(r, d->parameters, &parameters);
+  mps_reader_check_kernel(r, d, &parameters);
   if (r->status == MPS_STATUS_OK && d->function) {
     mps_reader_plain_attributes(r, d->body, d->end);
     if (d->is_template) remember_template(r, declaration_index, &attributes, &parameters);

@@ -27,7 +27,7 @@ static uint32_t own_flags(const reader *r, uint32_t index) {
   return 0;
 }
 
-static name_node *find_node(const reader *r, uint32_t token) {
+name_node *mps_reader_find_node(const reader *r, uint32_t token) {
   const mps_token *t = &r->list.tokens[token];
   uintptr_t number = (uintptr_t)mps_map_get(&r->names, r->list.text + t->start, t->length);
   return number ? &r->nodes.items[number - 1] : NULL;
@@ -35,7 +35,7 @@ static name_node *find_node(const reader *r, uint32_t token) {
 
 static void add_node(reader *r, uint32_t name, uint32_t declaration_index) {
   const mps_token *t = &r->list.tokens[name];
-  name_node *node = find_node(r, name);
+  name_node *node = mps_reader_find_node(r, name);
   if (!node) {
     mps_status status = MPS_ARRAY_RESERVE(&r->nodes, 1);
     if (status == MPS_STATUS_OK) status = mps_map_set(&r->names, r->list.text + t->start, t->length, (void *)(uintptr_t)(r->nodes.count + 1));
@@ -56,7 +56,7 @@ uint32_t mps_reader_reach(reader *r, uint32_t begin, uint32_t end) {
   for (uint32_t i = begin; i < end; i++) {
     if (!token_word(r, i)) continue;
     flags |= own_flags(r, i);
-    const name_node *node = find_node(r, i);
+    const name_node *node = mps_reader_find_node(r, i);
     if (node) flags |= node->flags;
   }
   return flags;

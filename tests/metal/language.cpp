@@ -129,6 +129,32 @@ static int vectors() {
   return 0;
 }
 
+// Unions of vectors, named and nameless, are copied as their bytes. (Assigning one takes what the shader reader writes into it.)
+union words { uint2 whole; uchar4 parts[2]; };
+struct pair_of_views { int n; union { float4 v; float a[4]; }; };
+static words joined(uint2 a, uint b) {
+  words w;
+  w.whole.x = a.x + b;
+  w.whole[1] = a.y;
+  w.whole += uint2(0, 1);
+  return w;
+}
+
+static int unions() {
+  const words w = joined(uint2(0x01020304u, 5), 1), copy = w;
+  CHECK(copy.whole.x == 0x01020305u && all(copy.parts[0] == uchar4(5, 3, 2, 1)) && copy.parts[1].x == 6);
+  words listed = {uint2(7, 8)};
+  CHECK(listed.parts[1].x == 8);
+  pair_of_views p;
+  p.v = float4(1, 2, 3, 4);
+  p.a[2] = 9;
+  const pair_of_views q = p;
+  CHECK(all(q.v == float4(1, 2, 9, 4)));
+  constexpr float4 one = float4(1), two = one;
+  static_assert(two.data[3] == 1, "a constant copy");
+  return 0;
+}
+
 // Functions of bfloat and limits that a program brings itself, in Metal's namespace.
 struct pair_of_ints { int a, b; };
 namespace metal {
@@ -288,6 +314,7 @@ static int memory() {
 extern "C" int language_check() {
   if (int line = vectors()) return line;
   if (int line = small_floats()) return line;
+  if (int line = unions()) return line;
   if (int line = brought()) return line;
   if (int line = mixed_bfloat()) return line;
   if (int line = integers()) return line;

@@ -103,6 +103,58 @@ def test_a_kernel_tells_its_limits(shader):
         kernel.max_threads_per_threadgroup = 1
 
 
+def test_unions_of_vectors_are_copied_and_assigned():
+    library = torch.mps.compile_shader(
+        """
+        #include <metal_stdlib>
+        using namespace metal;
+        union bits { uint2 whole; uchar4 parts[2]; };
+        bits mixed(thread const uint2 &key, uint n) { bits b; b.whole.x = key.x + n; b.whole[1] = key.y; return b; }
+        kernel void f(device uint2 *x, uint i [[thread_position_in_grid]]) {
+          bits b = mixed(x[i], i), c = {uint2(0)};
+          c = b;
+          x[i] = uint2(c.parts[0].x, c.parts[1].y);
+        }
+        """
+    )
+    x = torch.tensor([[0x0105, 0x0700], [0x0210, 0x0903]], dtype=torch.int32, device="mps")
+    library.f(x, threads=2)
+    assert x.tolist() == [[5, 7], [0x11, 9]]
+
+
+def test_a_kernel_tells_the_bytes_of_its_threadgroup_variables():
+    library = torch.mps.compile_shader(
+        """
+        #include <metal_stdlib>
+        using namespace metal;
+        kernel void plain(device float *x, threadgroup float *given [[threadgroup(0)]], uint i [[thread_index_in_threadgroup]]) {
+          threadgroup float4 a[32];
+          threadgroup atomic_uint n;
+          if (x[0] > 0) {
+            struct pair { half2 v; int i; };
+            threadgroup pair more[3], one;
+            more[i % 3].i = one.i = i;
+            a[i % 32].x = more[0].i + given[0];
+          }
+          atomic_store_explicit(&n, 1, memory_order_relaxed);
+          x[i] = a[i % 32].x;
+        }
+        template <typename T, int N> kernel void sized(device T *x, uint i [[thread_index_in_threadgroup]]) {
+          constexpr int count = N * 2;
+          threadgroup T a[count][4];
+          a[i % count][0] = x[i];
+          threadgroup_barrier(mem_flags::mem_threadgroup);
+          x[i] = a[(i + 1) % count][0];
+        }
+        template [[host_name("sized_half")]] kernel void sized<half, 3>(device half *, uint);
+        template [[host_name("sized_float")]] kernel void sized<float, 5>(device float *, uint);
+        kernel void none(device float *x) {}
+        """
+    )
+    sizes = {name: getattr(library, name).static_thread_group_memory_length for name in dir(library)}
+    assert sizes == {"plain": 32 * 16 + 4 + 4 * 8, "sized_half": 6 * 4 * 2, "sized_float": 10 * 4 * 4, "none": 0}
+
+
 def test_an_unknown_kernel_is_told_by_name(shader):
     with pytest.raises(RuntimeError, match="^Failed to create function state object for: absent"):
         _ = shader.absent

@@ -179,6 +179,23 @@ static void limits_threads_of_templates(void) {
   check_contains("row(\"x\", mps_entry_0, mps_threads_0< float , 4 >(), 0u)");
 }
 
+/* A function adds up the sizes of a kernel's threadgroup variables; it takes along the statements that they speak of, and no others. */
+static void counts_threadgroup_variables(void) {
+  rewrite("kernel void f(uint i [[thread_position_in_grid]]) { threadgroup float a[4], b; }");
+  check_contains("static constexpr unsigned mps_shared_0() { unsigned mps_bytes = 0; { struct mps_part { float a [ 4 ] , b; }; "
+                 "mps_bytes += 0 + sizeof(mps_part::a) + sizeof(mps_part::b); } return mps_bytes; }");
+  check_contains("row(\"f\", mps_entry_0, 0, 0u, mps_shared_0())");
+  rewrite("template <typename T, int N> kernel void f(device T *o) {\n"
+          "  int other = o[0]; static constexpr int M = N * 2; if (other) { T M2 = N; } else { o[1] = 2; } using V = vec<T, 4>;\n"
+          "  struct pair { V v; int n; }; for (int i = 0; i < 2; i++) { constexpr int K = M + 1; threadgroup pair a[K]; } return; }\n"
+          "template [[host_name(\"x\")]] kernel void f<float, 2>(device float *);");
+  check_contains("template < typename T , int N > static constexpr unsigned mps_shared_0() { unsigned mps_bytes = 0; { constexpr int M = N * 2 ; "
+                 "using V = vec < T , 4 > ; struct pair { V v ; int n ; } ; constexpr int K = M + 1 ; struct mps_part { pair a [ K ]; };");
+  check_contains("row(\"x\", mps_entry_0, 0, 0u, mps_shared_0< float , 2 >())");
+  rewrite("kernel void f(device float *p) { threadgroup decltype(p[0] + 1) a[4]; threadgroup float *q = 0; }");
+  CHECK(strstr(reading.output, "mps_shared") == NULL);
+}
+
 static void joins_address_spaces(void) {
   check_rewritten("float g(device float *a) { return 1; } float g(threadgroup float *b) { return 2; } int x;",
                   "float g( float *a) { return 1; } int x;");
@@ -217,6 +234,13 @@ static void names_components(void) {
   check_rewritten("void f(float2 v) { v.x += 1; }", "void f(float2 v) { v.x += 1; }");
 }
 
+static void assigns_unions(void) {
+  check_rewritten("union u { float4 v; float a[4]; };", "union u { float4 v; float a[4]; u &operator=(const u &mps_other) { "
+                  "__builtin_memcpy(this, &mps_other, sizeof(*this)); return *this; } };");
+  check_rewritten("union u { int a; void operator=(int b) { } }; struct s { union { int a; float b; }; };",
+                  "union u { int a; void operator=(int b) { } }; struct s { union { int a; float b; }; };");
+}
+
 static void drops_what_hosts_do_not_need(void) {
   check_rewritten("kernel_type coherent; void f(volatile coherent(system) device uint *a);", "kernel_type coherent; void f(volatile uint *a);");
   check_rewritten("void f() {\n#pragma unroll (MIN(N, 4))\nfor (;;) ;\n#pragma unroll\nfor (;;) ; }",
@@ -232,6 +256,44 @@ static void finds_function_constants(void) {
     CHECK_INT(reading.constants[0].index, 3);
   }
   check_contains("const bool flag {}; const int n = !sizeof(flag) ? 1 : 2;");
+}
+
+/* Reads with values for the constants of kernel `function`. */
+static mps_status specialize(const char *source, const char *function, const mps_function_constant *values, uint32_t count) {
+  const mps_specialization special = {function, values, count};
+  mps_reading_free(&reading);
+  return mps_reader_read(source, strlen(source), &(mps_reader_options){.special = &special}, &reading);
+}
+
+static void gives_function_constants_values(void) {
+  const float real = -1.5f;
+  const int64_t least = INT64_MIN;
+  const uint16_t pair[2] = {0x3c00, 0xc000};
+  const mps_function_constant values[] = {{.index = 7, .type = MPS_CONSTANT_FLOAT, .value = &real}, {.name = "l", .type = MPS_CONSTANT_LONG, .value = &least},
+                                          {.index = 8, .type = MPS_CONSTANT_HALF, .components = 2, .value = pair}};
+  static const char text[] = "constant float x [[function_constant(2 * (3 + 1) - 1)]];\ntypedef int64_t wide;\nconstant wide l [[function_constant(1)]];\n"
+                             "constant metal::vec<half, 2> v [[function_constant(8)]];\nconstant int unset [[function_constant(9)]];\n"
+                             "constant float y = is_function_constant_defined(x) ? x : 1;\n"
+                             "template <typename T> kernel void t(device T *a) { a[0] = unset; }\n"
+                             "template [[host_name(\"t_f\")]] kernel void t<float>(device float *);\n"
+                             "kernel void f(device float *a [[buffer(0), function_constant(x)]]) { a[0] = y; }\nkernel void g(device int *a) { }";
+  CHECK_OK(specialize(text, "f", values, 3));
+  CHECK_INT(reading.kernel_count, 1);
+  CHECK_INT(reading.constants[0].index, 7);
+  check_contains("const float x = ::as_type<float>(static_cast<uint>(0xbfc00000u))");
+  check_contains("const wide l = static_cast<long>(0x8000000000000000ul);");
+  check_contains("v = ::metal::half2(::as_type<half>(static_cast<ushort>(0x3c00u)), ::as_type<half>(static_cast<ushort>(0xc000u)));");
+  check_contains("const int unset {}; const float y = !!sizeof(x) ? x : 1;");
+  check_contains("::mps_host::argument_where<(x), ::mps_host::buffer<(0)>>");
+  CHECK_STATUS(specialize(text, "t_f", values, 3), MPS_STATUS_INVALID_ARGUMENT);
+  CHECK_STRING(mps_error_message(), "kernel 't_f' uses the function constant 'unset' (index 9) at :7, which has no value: give it one, or have the "
+               "source ask is_function_constant_defined(unset)");
+  const char *derived = "constant int a [[function_constant(0)]];\nconstant int b = a + 1;\nint g() { return b; }\nkernel void f(device int *o) { *o = g(); }";
+  CHECK_STATUS(specialize(derived, "f", NULL, 0), MPS_STATUS_INVALID_ARGUMENT);
+  CHECK_OK(specialize("constant int a [[function_constant(0)]];\nkernel void f(device S *o) { o->a = is_function_constant_defined(a); }", "f", NULL, 0));
+  CHECK_STATUS(specialize("constant S s [[function_constant(7)]];", "f", values, 1), MPS_STATUS_INVALID_ARGUMENT);
+  CHECK_STRING(mps_error_message(), "the function constant with index 7 cannot get a value: the type that :1 declares it with is neither a scalar nor a "
+               "vector of 2 to 4 scalars");
 }
 
 static uint32_t flags_of(const char *source) {
@@ -337,11 +399,14 @@ int main(void) {
   RUN(reads_function_attributes);
   RUN(instantiates_templates);
   RUN(limits_threads_of_templates);
+  RUN(counts_threadgroup_variables);
   RUN(joins_address_spaces);
   RUN(moves_simdgroup_functions);
   RUN(names_components);
+  RUN(assigns_unions);
   RUN(drops_what_hosts_do_not_need);
   RUN(finds_function_constants);
+  RUN(gives_function_constants_values);
   RUN(reaches_barriers);
   RUN(refuses_with_place);
   RUN(survives_cut_sources);
