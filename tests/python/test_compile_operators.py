@@ -33,8 +33,12 @@ KINDS = {
                     "nn.functional.softplus nn.functional.leaky_relu nn.functional.logsigmoid nn.functional.hardtanh nn.functional.glu", "f32"),
     "reductions": ("sum mean prod amax amin any all count_nonzero logsumexp linalg.vector_norm max.reduction_no_dim nansum", "f32"),
     "places of extremes": ("argmax argmin max.reduction_with_dim min.reduction_with_dim aminmax", "f32"),
+    "softmax and losses": ("softmax log_softmax nn.functional.nll_loss nn.functional.cross_entropy nn.functional.mse_loss nn.functional.huber_loss "
+                           "nn.functional.kl_div nn.functional.cosine_similarity nn.functional.normalize", "f32"),
+    "scans": ("cumsum cumprod cummax cummin logcumsumexp trapezoid diff", "f32 i64"),
     "indexing": ("gather index_select take take_along_dim index_fill masked_fill masked_select nn.functional.embedding __getitem__ index_copy "
                  "select_scatter slice_scatter", "f32"),
+    "scattering": ("scatter scatter_add index_add index_put scatter_reduce.sum scatter_reduce.amax put bincount histc", "f32"),
     "views": ("expand permute transpose unfold view reshape squeeze unsqueeze narrow chunk split select movedim as_strided diagonal unbind flip roll "
               "rot90 tril triu", "f32"),
     "joining": ("cat stack hstack dstack repeat tile nn.functional.pad.constant nn.functional.pad.reflect constant_pad_nd diag_embed block_diag meshgrid.list_of_tensors", "f32"),
