@@ -28,20 +28,23 @@ EXCEPT = {("lerp", "i64"): "eager refuses it", ("sign", "i64"): "metal::sign is 
 # What Inductor lowers in the same way: (names, dtypes).
 KINDS = {
     "arithmetic": ("add sub mul div.no_rounding_mode div.floor_rounding div.trunc_rounding floor_divide remainder fmod pow neg abs sign square "
-                   "clamp maximum minimum addcmul lerp where", "f32 f16"),
+                   "clamp maximum minimum addcmul lerp where", "f32 i64 f16"),
     "activations": ("nn.functional.relu nn.functional.gelu nn.functional.silu nn.functional.mish nn.functional.elu nn.functional.hardswish "
                     "nn.functional.softplus nn.functional.leaky_relu nn.functional.logsigmoid nn.functional.hardtanh nn.functional.glu", "f32"),
     "reductions": ("sum mean prod amax amin any all count_nonzero logsumexp linalg.vector_norm max.reduction_no_dim nansum", "f32"),
     "places of extremes": ("argmax argmin max.reduction_with_dim min.reduction_with_dim aminmax", "f32"),
+    "moments": ("var var_mean std nn.functional.layer_norm nn.functional.group_norm nn.functional.instance_norm", "f32"),
     "softmax and losses": ("softmax log_softmax nn.functional.nll_loss nn.functional.cross_entropy nn.functional.mse_loss nn.functional.huber_loss "
                            "nn.functional.kl_div nn.functional.cosine_similarity nn.functional.normalize", "f32"),
     "scans": ("cumsum cumprod cummax cummin logcumsumexp trapezoid diff", "f32 i64"),
+    "sorting": ("sort topk kthvalue median mode msort argsort unique searchsorted", "f32"),
     "indexing": ("gather index_select take take_along_dim index_fill masked_fill masked_select nn.functional.embedding __getitem__ index_copy "
                  "select_scatter slice_scatter", "f32"),
     "scattering": ("scatter scatter_add index_add index_put scatter_reduce.sum scatter_reduce.amax put bincount histc", "f32"),
     "views": ("expand permute transpose unfold view reshape squeeze unsqueeze narrow chunk split select movedim as_strided diagonal unbind flip roll "
               "rot90 tril triu", "f32"),
     "joining": ("cat stack hstack dstack repeat tile nn.functional.pad.constant nn.functional.pad.reflect constant_pad_nd diag_embed block_diag meshgrid.list_of_tensors", "f32"),
+    "products": ("mm bmm addmm baddbmm matmul nn.functional.linear outer nn.functional.scaled_dot_product_attention", "f32"),
 }
 
 
