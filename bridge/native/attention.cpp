@@ -4,6 +4,7 @@
  * backend but the built-in ones can fill, so that the operator itself is registered, for AutogradMPS too: autograd sees its parts.
  */
 #include <ATen/ATen.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/library.h>
 
 #include <cmath>
@@ -108,10 +109,31 @@ at::Tensor fused(const at::Tensor &query_, const at::Tensor &key_, const at::Ten
   return out;
 }
 
+// ---- tracing ----
+
+// Fake tensors (torch.compile, torch.export), other subclasses and dispatch modes: they see operators below autograd, and have no memory.
+bool is_traced(const at::Tensor &t) {
+  return t.key_set().has_any(c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::Functionalize}));
+}
+
+// What upstream's composite calls. Sizes may be symbols, so that nothing here asks for them.
+at::Tensor traced(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value, const std::optional<at::Tensor> &mask, double dropout, bool is_causal,
+                  std::optional<double> scale, bool enable_gqa) {
+  const bool masked = mask.has_value() && mask->defined();
+  const bool gradient = wants_gradient(query) || wants_gradient(key) || wants_gradient(value) || (masked && wants_gradient(*mask));
+  if (!gradient && query.dim() == key.dim() && query.dim() == value.dim() && (query.dim() == 3 || query.dim() == 4))
+    return std::get<0>(at::_scaled_dot_product_attention_math_for_mps(query, key, value, mask, dropout, is_causal, std::nullopt, scale, enable_gqa));
+  std::optional<at::Tensor> added = mask;  // that operator takes no mask of bools
+  if (masked && mask->scalar_type() == at::kBool) added = at::where(*mask, 0.0, -INFINITY).to(query.scalar_type());
+  return std::get<0>(at::_scaled_dot_product_attention_math(query, key, value, added, dropout, is_causal, std::nullopt, scale, enable_gqa));
+}
+
 at::Tensor scaled_dot_product_attention(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value, const std::optional<at::Tensor> &attn_mask,
                                         double dropout_p, bool is_causal, std::optional<double> scale, bool enable_gqa) {
   TORCH_CHECK(dropout_p >= 0.0 && dropout_p <= 1.0, "dropout probability has to be between 0 and 1, but got ", dropout_p);
   check_inputs(query, key, value, attn_mask);
+  if (is_traced(query) || is_traced(key) || is_traced(value) || c10::impl::TorchDispatchModeTLS::any_modes_set())
+    return traced(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa);
   at::Tensor out = fused(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa);
   if (out.defined()) return out;
   return std::get<0>(attention(query, key, value, attn_mask, dropout_p, is_causal, std::nullopt, scale, enable_gqa));
