@@ -304,6 +304,11 @@ static bool has_attributes(const parameter_list *list) {
   return false;
 }
 
+/* The call of mps_<what>_<n>, which stands behind the template, with the arguments of the name [begin, finish), `simple` its last part. */
+static const char *of_template(reader *r, const char *what, const kernel_template *from, uint32_t begin, uint32_t simple, uint32_t finish) {
+  return mps_reader_text(r, "%smps_%s_%u%s()", mps_reader_render(r, begin, simple), what, from->declaration, mps_reader_render(r, simple + 1, finish));
+}
+
 /* template [[host_name("x")]] kernel void f<float>(...); becomes a pointer to f<float>, an entry and a row. */
 static void instantiate(reader *r, const declaration *d, const kernel_attributes *attributes) {
   uint32_t last = d->end - 1, name_end = last, name, finish, parameters = 0;
@@ -340,18 +345,12 @@ static void instantiate(reader *r, const declaration *d, const kernel_attributes
     for (size_t i = 0; i < chosen.count; i++)
       if (chosen.items[i].threadgroup) reach |= REACH_THREADGROUP;
     const char *max_threads = attributes->max_threads;
-    if (!max_threads && from && from->max_threads) { /* it may speak of the template's parameters */
-      uint32_t angle = simple + 1;
-      max_threads = token_punct(r, angle, '<') ? mps_reader_text(r, "%smps_threads_%u%s()", mps_reader_render(r, name, simple),
-                                                                 from->declaration, mps_reader_render(r, angle, finish))
-                                               : from->max_threads;
-    }
+    if (!max_threads && from && from->max_threads) /* it may speak of the template's parameters */
+      max_threads = token_punct(r, simple + 1, '<') ? of_template(r, "threads", from, name, simple, finish) : from->max_threads;
     const char *full_name = mps_reader_text(r, "%s%s", global ? "::" : "", mps_reader_render(r, name, finish));
     unsigned n = (unsigned)r->kernels.count;
-    const char *shared = NULL;
-    if (from && from->shared && token_punct(r, simple + 1, '<'))
-      shared = mps_reader_text(r, "%smps_shared_%u%s()", mps_reader_render(r, name, simple), from->declaration,
-                               mps_reader_render(r, simple + 1, finish));
+    bool told = from && from->shared && token_punct(r, simple + 1, '<');
+    const char *shared = told ? of_template(r, "shared", from, name, simple, finish) : NULL;
     const char *entry = entry_text(r, attributes->host_name, max_threads, reach, assign_roles(r, simple, &chosen), shared);
     r->edits[d->begin].text = "static constexpr";
     mps_reader_blank(r, name, finish);
