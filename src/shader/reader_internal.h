@@ -170,6 +170,10 @@ uint32_t mps_reader_reach(reader *r, uint32_t begin, uint32_t end);
 name_node *mps_reader_find_node(const reader *r, uint32_t token);
 void mps_reader_reach_free(reader *r);
 
+/* ---- reader_template.c ---- */
+/* The template of a kernel that the name at `name`, with arguments up to `finish`, means; NULL: none was defined so far. */
+const kernel_template *mps_reader_find_template(reader *r, uint32_t name, uint32_t finish);
+
 /* ---- reader_shared.c: threadgroup variables ---- */
 /* The text of a function mps_shared_<number> that tells the bytes of the kernel's threadgroup variables; NULL: it has none that can be counted. */
 const char *mps_reader_shared(reader *r, const declaration *d, uint32_t number);

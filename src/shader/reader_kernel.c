@@ -291,12 +291,6 @@ static bool find_function_name(reader *r, uint32_t begin, uint32_t end, uint32_t
   return found;
 }
 
-static const kernel_template *find_template(reader *r, uint32_t name) {
-  for (size_t i = r->templates.count; i-- > 0;)
-    if (token_same(r, r->templates.items[i].name_token, name)) return &r->templates.items[i];
-  return NULL;
-}
-
 /* The parameters that an instantiation writes count only if it repeats an attribute; else the template's do. */
 static bool has_attributes(const parameter_list *list) {
   for (size_t i = 0; i < list->count; i++)
@@ -324,7 +318,7 @@ static void instantiate(reader *r, const declaration *d, const kernel_attributes
   if (global) mps_reader_blank(r, name - 1, name);
   uint32_t simple = name; /* the last part of a qualified name */
   for (uint32_t i = name; i + 2 < finish && token_is(r, i + 1, "::"); i += 2) simple = i + 2;
-  const kernel_template *from = find_template(r, simple);
+  const kernel_template *from = mps_reader_find_template(r, simple, finish);
   parameter_list written = {0};
   if (parameters) read_parameters(r, parameters, &written);
   if (!from && !parameters) mps_reader_fail(r, name, "the template of this kernel is not defined before its instantiation");

@@ -755,3 +755,31 @@ def test_an_interrupt_ends_the_wait_for_a_long_kernel(python):
         os._exit(0)  # the rest of the work, a minute on a busy machine, is no part of this
     """)
     assert finished.out.split("\n")[:2] == ["interrupted"] * 2 and finished.code == 0, finished.out + finished.err
+
+
+def test_templates_of_one_name():
+    """Each instantiation takes the attributes of the template that its arguments fit: the other's parameters stand in another order."""
+    library = torch.mps.compile_shader(
+        """
+        struct none {};
+        template <typename T, typename Mask, int N, bool Twice>
+        [[kernel, max_total_threads_per_threadgroup(N * 2)]] void f(device T *out [[buffer(1)]], device const T *in [[buffer(0)]],
+                                                                    uint i [[thread_position_in_grid]]) { out[i] = in[i] * N * (Twice ? 2 : 1); }
+        template <typename T, int N, int M, bool Twice = false>
+        [[kernel, max_total_threads_per_threadgroup(N * 4)]] void f(uint i [[thread_position_in_grid]], device T *out [[buffer(0)]],
+                                                                    device const T *in [[buffer(1)]]) { out[i] = in[i] + M; }
+        template [[host_name("masked")]] [[kernel]] decltype(f<float, none, 8, true>) f<float, none, 8, true>;
+        template [[host_name("plain")]] [[kernel]] decltype(f<float, 16, 3>) f<float, 16, 3>;
+        template [[host_name("twice")]] [[kernel]] decltype(f<float, 8, 5, true>) f<float, 8, 5, true>;
+        """
+    )
+    x = torch.arange(10.0, device="mps")
+    results = {}
+    for name, order in {"masked": "io", "plain": "oi", "twice": "oi"}.items():
+        out = torch.zeros_like(x)
+        getattr(library, name)(*(x if c == "i" else out for c in order))
+        results[name] = out.cpu()
+    assert torch.equal(results["masked"], torch.arange(10.0) * 16)
+    assert torch.equal(results["plain"], torch.arange(10.0) + 3)
+    assert torch.equal(results["twice"], torch.arange(10.0) + 5)
+    assert [getattr(library, name).max_threads_per_threadgroup for name in results] == [16, 64, 32]
