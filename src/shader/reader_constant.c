@@ -11,10 +11,13 @@
 #include "shader/reader_internal.h"
 
 /* ---- numbers ---- */
+#define MAX_NESTING 64 /* of signs and parentheses */
+
 /* Where an expression is read; `i` moves on. */
 typedef struct number_reader {
   const reader *r;
   uint32_t i, end;
+  uint32_t depth;
   bool failed;
 } number_reader;
 
@@ -22,13 +25,20 @@ static int64_t read_sum(number_reader *n);
 
 static int64_t read_factor(number_reader *n) {
   const reader *r = n->r;
+  if (n->depth == MAX_NESTING) {
+    n->failed = true;
+    n->i = n->end;
+    return 0;
+  }
   if (n->i < n->end && (token_punct(r, n->i, '+') || token_punct(r, n->i, '-'))) {
     bool negative = token_punct(r, n->i++, '-');
+    n->depth++;
     int64_t value = read_factor(n);
+    n->depth--;
     return negative ? -value : value;
   }
   if (n->i < n->end && token_punct(r, n->i, '(')) {
-    number_reader inside = {r, n->i + 1, r->partner[n->i], false};
+    number_reader inside = {r, n->i + 1, r->partner[n->i], n->depth + 1, false};
     int64_t value = read_sum(&inside);
     if (inside.i != inside.end) n->failed = true;
     n->failed = n->failed || inside.failed;
@@ -74,7 +84,7 @@ static int64_t read_sum(number_reader *n) {
 }
 
 bool mps_reader_number(const reader *r, uint32_t begin, uint32_t end, uint32_t *out) {
-  number_reader n = {r, begin, end, false};
+  number_reader n = {r, begin, end, 0, false};
   int64_t value = read_sum(&n);
   if (n.failed || n.i != end || value < 0 || value >= UINT32_MAX) return false;
   *out = (uint32_t)value;

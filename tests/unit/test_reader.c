@@ -196,6 +196,27 @@ static void counts_threadgroup_variables(void) {
   CHECK(strstr(reading.output, "mps_shared") == NULL);
 }
 
+/* An index is an expression that the reader follows as deep as anybody writes one; what is deeper is left to the compiler. */
+static void follows_expressions_so_far(void) {
+  enum { DEEP = 20000 };
+  static const char *const parts[][2] = {{"(", ")"}, {"-", ""}, {"-(", ")"}};
+  char *source = malloc(4 * DEEP + 200);
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    for (int depth = 8; depth <= DEEP; depth += DEEP - 8) {
+      char *end = source + sprintf(source, "kernel void f(device int *y [[buffer(1)]], device int *x [[buffer(");
+      for (int d = 0; d < depth; d++) end += sprintf(end, "%s", parts[i][0]);
+      end += sprintf(end, "1");
+      for (int d = 0; d < depth; d++) end += sprintf(end, "%s", parts[i][1]);
+      sprintf(end, ")]]) {}");
+      mps_reader_options options = {.mode = MPS_READER_HOST};
+      mps_reading deep = {0};
+      mps_status status = mps_reader_read(source, strlen(source), &options, &deep);
+      CHECK_INT(status, depth == 8 ? MPS_STATUS_COMPILE_ERROR : MPS_STATUS_OK); /* index 1 is taken, if it is seen */
+      mps_reading_free(&deep);
+    }
+  free(source);
+}
+
 static void joins_address_spaces(void) {
   check_rewritten("float g(device float *a) { return 1; } float g(threadgroup float *b) { return 2; } int x;",
                   "float g( float *a) { return 1; } int x;");
@@ -400,6 +421,7 @@ int main(void) {
   RUN(instantiates_templates);
   RUN(limits_threads_of_templates);
   RUN(counts_threadgroup_variables);
+  RUN(follows_expressions_so_far);
   RUN(joins_address_spaces);
   RUN(moves_simdgroup_functions);
   RUN(names_components);
