@@ -65,7 +65,7 @@ def test_what_looks_like_it_and_is_right():
         typedef device float *list;
         using number = device float;
         template <typename T> struct texture2 { T t; };
-        struct sampler { int kind; };
+        struct sampled { int kind; };
         static int counted(int n) { static constexpr int step = 2; static const int more = 1; return n * step + more; }
         namespace one { kernel void same(device int *x) { x[0] = 1; } }
         namespace two { kernel void same(device int *x, device int *y) { x[0] = 2; } }
@@ -77,7 +77,7 @@ def test_what_looks_like_it_and_is_right():
           const char word = "double"[0];
           pair p(counted(word == 'd' ? 2 : 0));
           texture2<float> t = {c};
-          sampler s = {1};
+          sampled s = {1};
           w[i] = x[i] + y[i] + p.double_buffer + p.gotos + t.t + s.kind;
         }
         """

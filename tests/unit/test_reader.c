@@ -196,25 +196,31 @@ static void counts_threadgroup_variables(void) {
   CHECK(strstr(reading.output, "mps_shared") == NULL);
 }
 
+/* Returns the new end. */
+static char *put(char *end, const char *text) {
+  size_t length = strlen(text);
+  memcpy(end, text, length + 1);
+  return end + length;
+}
+
 /* An index is an expression that the reader follows as deep as anybody writes one; what is deeper is left to the compiler. */
 static void follows_expressions_so_far(void) {
   enum { DEEP = 20000 };
   static const char *const parts[][2] = {{"(", ")"}, {"-", ""}, {"-(", ")"}};
-  char *source = malloc(4 * DEEP + 200);
+  static char source[4 * DEEP + 200];
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     for (int depth = 8; depth <= DEEP; depth += DEEP - 8) {
-      char *end = source + sprintf(source, "kernel void f(device int *y [[buffer(1)]], device int *x [[buffer(");
-      for (int d = 0; d < depth; d++) end += sprintf(end, "%s", parts[i][0]);
-      end += sprintf(end, "1");
-      for (int d = 0; d < depth; d++) end += sprintf(end, "%s", parts[i][1]);
-      sprintf(end, ")]]) {}");
+      char *end = put(source, "kernel void f(device int *y [[buffer(1)]], device int *x [[buffer(");
+      for (int d = 0; d < depth; d++) end = put(end, parts[i][0]);
+      end = put(end, "1");
+      for (int d = 0; d < depth; d++) end = put(end, parts[i][1]);
+      put(end, ")]]) {}");
       mps_reader_options options = {.mode = MPS_READER_HOST};
       mps_reading deep = {0};
       mps_status status = mps_reader_read(source, strlen(source), &options, &deep);
       CHECK_INT(status, depth == 8 ? MPS_STATUS_COMPILE_ERROR : MPS_STATUS_OK); /* index 1 is taken, if it is seen */
       mps_reading_free(&deep);
     }
-  free(source);
 }
 
 static void joins_address_spaces(void) {

@@ -124,6 +124,7 @@ static bool is_known(const checks_run *run, uintptr_t p, uint64_t bytes) {
   if (p - here < FIBER_BYTES) return true; /* variables of the thread */
   if (p - (base - STACK_BELOW) < STACK_BELOW + STACK_ABOVE) return true; /* and what it was called with */
   if (p - (uintptr_t)run < sizeof *run) return true;
+  if (p - (uintptr_t)&mps_host_group_services < sizeof mps_host_group_services) return true; /* messages find their service there */
   for (uint32_t i = 0; i < run->checked->object_count; i++) {
     const mps_host_object *o = &run->checked->objects[i];
     if (o->address && p >= (uintptr_t)o->address && p + bytes <= (uintptr_t)o->address + o->bytes) return true;
