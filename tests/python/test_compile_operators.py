@@ -2,7 +2,7 @@
 """PyTorch's operator database under torch.compile on mps against eager mps, and against eager CPU where eager mps gives something else.
 
 Every run compiles the operators of KINDS, those of one kind and dtype together, which takes a fraction of the time and lets Inductor fuse
-them. OPENMPS_COMPILE_ALL=1 compiles every operator, each by itself: about an hour of processor time.
+them. OPENMPS_COMPILE_ALL=1 compiles every operator, each by itself: some 1,700 cases of one to three seconds of processor time.
 """
 import os
 import random
